@@ -30,14 +30,13 @@ from jaxtyping import install_import_hook  # noqa: E402
 _PARTS = {p.stem for p in Path(__file__).parents[1].glob("src/optdl/*")} - {"checks", "labs"}
 install_import_hook([f"optdl.{name}" for name in sorted(_PARTS)], "typechecking.check")
 
-from collections.abc import Generator, Iterator  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
 from typing import Any  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import typechecking  # noqa: E402
 from hypothesis import settings  # noqa: E402
-from systems import Unavailable, unavailable  # noqa: E402
 
 # The same examples in every run; `pytest --hypothesis-profile=explore` tries new ones.
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -64,56 +63,22 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse a pytest under which xdist spreads a group of tests over several processes.
-
-    Each process would build the site for itself. What is there by now stays until the end: the
-    garbage collector need not look at it again and again.
-    """
+def pytest_collection_finish() -> None:
+    """Keep what is there by now: the garbage collector need not look at it again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)
     gc.enable()
-    if session.config.getoption("loadgroup", False):
-        spread = [
-            item.nodeid
-            for item in session.items
-            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid
-        ]
-        if spread:
-            raise pytest.UsageError(
-                f"expected each group of tests in one process, but {spread[0]} has lost its group: "
-                "this pytest and this pytest-xdist do not fit; take those of requirements-dev.txt"
-            )
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say where the seconds were, by folder; those of a fixture count where it was made."""
     seconds: Counter[str] = Counter()
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if hasattr(report, "duration"):
-                seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
+    for report in (report for some in terminalreporter.stats.values() for report in some):
+        if hasattr(report, "duration"):
+            seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
     listed = ", ".join(f"{folder} {total:.0f}" for folder, total in seconds.most_common())
-    if listed:
-        terminalreporter.write_line(f"seconds of all workers: {listed}")
-
-
-UNTRACED = (
-    "test_assignments",
-    "test_book",
-    "test_cards",
-    "test_course",
-    "test_explore",
-    "test_gradebox",
-    "test_hostile",
-    "test_offline",
-    "test_reading",
-    "test_search",
-    "test_site",
-    "test_slides",
-)
-"""Modules that test other code than optdl, whose lines are counted; counting doubles their time."""
+    terminalreporter.write_line(f"seconds of all workers: {listed}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -126,20 +91,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {"test_site": 0, "test_inpage": 2, "test_keys": 2, "test_live": 2}
     small = ("tests/checks/", "tests/house/", "tests/optdl/", "src/")
     items.sort(key=lambda item: ranks.get(item.path.stem, 1 + 2 * item.nodeid.startswith(small)))
+    # the other tests run no code of optdl whose lines are counted; counting doubles their time
     for item in items:
-        if item.path.stem.startswith(UNTRACED):
+        if not item.nodeid.startswith(small):
             item.add_marker("no_cover")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(
-    file_path: Path, parent: pytest.Collector
-) -> Generator[None, list[object], list[object]]:
-    """Skip a module that this system cannot run before it is imported, which would fail."""
-    collectors = yield
-    return (
-        [Unavailable.from_parent(parent, path=file_path)] if unavailable(file_path) else collectors
-    )
+NEED_FORK = """cli cluster dry_run forging ordinary own_time postgresql protocol seal workers"""
+collect_ignore: list[str] = []
+if not hasattr(os, "fork"):  # their imports would already fail
+    collect_ignore += [f"gradebox/test_gradebox_{name}.py" for name in NEED_FORK.split()]
+    collect_ignore += ["gradebox/test_hostile.py"]
+
+
+def pytest_report_header() -> str:
+    """Say which modules are left out, and why."""
+    reason = "the grader's processes are forked, which this system cannot do"
+    return f"left out, as {reason}: {', '.join(collect_ignore)}" if collect_ignore else ""
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,9 @@
 """The checks themselves: right answers pass, each usual mistake fails and is named."""
 
 import contextlib
-import functools
-import inspect
-import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -32,8 +30,8 @@ from optdl.checks import (
 )
 from optdl.checks.compare import agrees, disagreement
 from optdl.checks.exercise import _edit
-from optdl.checks.report import show
-from optdl.observation import silence
+from optdl.checks.report import Stopped, show
+from tools.layout import ROOT, Course
 
 COURSE = exercises()
 
@@ -79,14 +77,14 @@ def message(function, **options) -> str:
 class Stub:
     """Stand for an answer in another process: copies of values cross, and functions of modules."""
 
+    answers = {}  # noqa: RUF012 - kept here, no attribute of a stub leads to the answer
+
     def __init__(self, answer):
         self.__name__ = answer.__name__
         Stub.answers[id(self)] = answer, self
 
-    answers = {}  # noqa: RUF012 - kept here, no attribute of a stub leads to the answer
-
     def __call__(self, *arguments):
-        return self.__observe__(call, *arguments)
+        return self.__observe__(lambda answer, *values: answer(*values), *arguments)
 
     def __observe__(self, driver, *values):
         answer, _ = Stub.answers[id(self)]
@@ -98,10 +96,6 @@ class Stub:
         raise raised
 
 
-def call(answer, *arguments):
-    return answer(*arguments)
-
-
 def copied(value, to_answer=False):
     """Return a value as it arrives in another process."""
     functions = []
@@ -109,23 +103,15 @@ def copied(value, to_answer=False):
     def write(function, writer):
         if not to_answer:
             raise NotAValue(repr(function))
-        if isinstance(function, functools.partial):
-            content = (function.func, function.args, function.keywords)
-            return ["partial", *map(writer.write, content)]
-        named = getattr(sys.modules[function.__module__], function.__name__, None) is function
+        name = getattr(function, "__name__", "")
+        is_named = getattr(sys.modules[function.__module__], name, None) is function
         back = lambda *arguments: copied(function(*copied(arguments)))  # noqa: E731
-        functions.append(function if named else back)
+        functions.append(function if is_named else back)
         return ["function", len(functions) - 1]
-
-    def read(tree, reader):
-        if tree[0] == "function":
-            return functions[tree[1]]
-        function, arguments, keywords = map(reader.read, tree[1:])
-        return functools.partial(function, *arguments, **keywords)
 
     writer = Writer(write)
     tree = writer.write(value)
-    return Reader(writer.parts, read).read(tree)
+    return Reader(writer.parts, lambda handle, _: functions[handle[1]]).read(tree)
 
 
 def outcome(key, function, **options):
@@ -137,32 +123,21 @@ def outcome(key, function, **options):
     return "right"
 
 
-def held(fact, function):
-    """Return whether a fact holds, or what is raised."""
-    try:
-        with silence(io.StringIO()):
-            return bool(fact.holds(function, np.random.default_rng(3)))
-    except Exception as error:
-        return str(error)
+ARRAYS = [
+    tuple,
+    lambda parts: [part.tolist() for part in parts],
+    lambda parts: [range(len(part)) for part in parts],
+    lambda parts: [np.ma.array(part) for part in parts],
+    lambda parts: np.array([*parts, None], dtype=object)[:-1],
+]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        tuple,
-        lambda parts: [part.tolist() for part in parts],
-        lambda parts: [range(len(part)) for part in parts],
-        lambda parts: [np.ma.array(part) for part in parts],
-        lambda parts: np.array([*parts, None], dtype=object)[:-1],
-    ],
-)
-def test_arrays_of_any_kind_pass_in_both_processes(known, kind):
-    def count(n):
-        return [np.arange(n), np.arange(2 * n)]
-
+@pytest.mark.parametrize("kind", ARRAYS)
+@pytest.mark.parametrize("way", [lambda answer: answer, Stub], ids=["here", "elsewhere"])
+def test_arrays_of_any_kind_pass(known, kind, way):
+    count = lambda n: [np.arange(n), np.arange(2 * n)]  # noqa: E731
     known(Exercise("L1-07", count, lambda rng: [{"n": 1}, {"n": 4}], ()))
-    check("L1-07", lambda n: kind(count(n)))
-    check("L1-07", Stub(lambda n: kind(count(n))))
+    check("L1-07", way(lambda n: kind(count(n))))
 
 
 # --- imports
@@ -177,77 +152,64 @@ def lines_of(code, **options):
     return run.stdout.splitlines()
 
 
-def test_check_imports_only_its_topic_and_never_torch():
-    """Other topics take time, torch takes seconds, and an interrupted import breaks the kernel."""
+# A notebook starts at once: its first cell imports the checks. Most of SciPy takes longer to import
+# than the interpreter, NumPy and the checks together, and PyTorch ten times as long.
+HEAVY = ("scipy", "torch", "matplotlib", "sklearn", "pandas", "pooch", "tqdm", "PIL", "IPython")
+
+
+def test_check_imports_only_its_topic_and_nothing_heavy():
     code = (
         "import sys\n"
         "from optdl.checks import check, exercises\n"
         "from optdl.erm import standard_error\n"
         "check('L1-07', standard_error)\n"
         "print('optdl.checks.bnp' in sys.modules)\n"
-        "for key, exercise in exercises().items():\n"
+        "known = exercises()\n"
+        f"print([name for name in {HEAVY} if name in sys.modules])\n"
+        "for key, exercise in known.items():\n"
         "    check(key, exercise.reference, properties=True)\n"
         "print([name for name in ('torch', 'sklearn') if name in sys.modules])\n"
     )
-    _, others, *passed, loaded = lines_of(code)
-    assert (others, len(passed), loaded) == ("False", len(COURSE), "[]")
+    _, others, heavy, *passed, loaded = lines_of(code)
+    assert (others, heavy, loaded, len(passed)) == ("False", "[]", "[]", len(COURSE))
 
 
 # --- the framework, on a toy exercise
 
 
-INTERRUPT = """
-import os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # where a shell ignores it, as for &
-from optdl.checks import check
-from optdl.checks.report import Stopped
-{}
-def standard_error(sigma, n, population=None):
-    return sigma / n**0.5 if population is None else 0
-try: check('L1-07', standard_error)
-except AssertionError as error: print(str(error).splitlines()[0])
-"""
+@pytest.fixture
+def interrupted():
+    """Return what interrupts the program, as Kernel → Interrupt Kernel does."""
+    # where a shell ignores it, as for &
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.raise_signal
+    signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize(
-    ("code", "shown"),
-    [
-        (
-            "def standard_error(sigma, n, population=None):\n"
-            "    while True:\n"
-            "        os.kill(os.getpid(), signal.SIGINT)\n"
-            "try: check('L1-07', standard_error)\n"
-            "except Stopped as error: print('\\n'.join(error._render_traceback_()))",
-            "■ standard_error: stopped, in line 8: `os.kill(os.getpid(), signal.SIGINT)`.",
-        ),
-        (  # an import completes first
-            "class Interrupting:\n"
-            "    def find_spec(self, name, path=None, target=None):\n"
-            "        if name == 'optdl.erm': os.kill(os.getpid(), signal.SIGINT)\n"
-            "sys.meta_path.insert(0, Interrupting())\n"
-            "try: check('L1-07', len)\n"
-            "except KeyboardInterrupt: print('interrupted', 'optdl.checks.erm' in sys.modules)",
-            "interrupted True",
-        ),
-    ],
-)
-def test_interrupted_check_can_be_repeated(tmp_path, code, shown):
-    script = tmp_path / "student.py"  # of a file the line is known
-    script.write_text(INTERRUPT.format(code))
-    lines = lines_of(f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')")
-    assert lines == [shown, "✗ standard_error: not right yet."]
+def test_interrupted_check_names_the_students_line(toy, interrupted):
+    def endless(values, count):
+        while True:
+            interrupted(signal.SIGINT)
+
+    with pytest.raises(Stopped) as stopped:
+        check("L1-07", endless)
+    [line] = stopped.value._render_traceback_()
+    assert re.fullmatch(r"■ spread: stopped, in line \d+: `interrupted\(signal.SIGINT\)`\.", line)
 
 
-def test_message_shows_smallest_failing_case_and_mistake(toy):
-    text = message(divides_by_count)
-    assert "count = 2" in text
-    assert "count = 9" not in text
-    assert "Likely cause: your spread divides by n; it is σ / √n." in text
+def test_interruption_waits_for_an_import(monkeypatch, interrupted):
+    monkeypatch.setattr(runner, "find", lambda key: interrupted(signal.SIGINT) or found.append(key))
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        check("L1-07", spread)
+    assert found == ["L1-07"], "a module whose import was interrupted is broken until a restart"
 
 
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
+        (divides_by_count, "Likely cause: your spread divides by n; it is σ / √n."),
+        (divides_by_count, "count = 2"),  # of 9, 2 and 5
         (lambda v, n: None, "expected a value, got None"),
         (lambda v, n: (yield v), "your function is a generator: it has `yield`"),
         (lambda v, n: (one for one in v), "you return a generator, `( … for … )`"),
@@ -285,16 +247,10 @@ def gives(values, count):
     return values.std(), {"count": count}
 
 
-DRIVER = """
-def unpacked(answer, *arguments):
-    left, right = answer(*arguments)
-    return left, right["count"]
-"""
+# in a file of its own
 names = {"__name__": __name__}
-exec(compile(DRIVER, "<driver>", "exec"), names)  # in a file of its own
+exec("def unpacked(f, *some):\n    left, right = f(*some)\n    return left, right['count']", names)
 unpacked = names["unpacked"]
-
-
 PAIR = "`gives` should return a tuple of a number and a dict with the key 'count', and returned "
 
 
@@ -424,7 +380,6 @@ def test_a_number_does_not_compare_itself():
     ("value", "shown"),
     [
         ((1.0, 2.5), "(1, 2.5)"),
-        ([(np.eye(2)[:1],)], "value 1: value 1: [[1. 0.]]  (shape (1, 2))"),
         ([np.eye(2)], "value 1: [[1. 0.]\n          [0. 1.]]\n         (shape (2, 2))"),
         (np.array([0.01, 99.5]), "[ 0.01 99.5 ]  (shape (2,))"),
         (np.array([1e-5, 0.5]), "[1.e-05 5.e-01]  (shape (2,))"),
@@ -490,16 +445,15 @@ def test_long_check_says_that_it_still_runs(toy, monkeypatch, capsys):
     assert all(timer.finished.is_set() for timer in timers)
 
 
+def test_non_function_is_refused(toy):
+    assert "expected a function, got 3" in message(3)
+
+
 def test_long_lists_are_not_diagnosed(toy):
     calls = []
     text = message(lambda v, n: calls.append(n) or [0.5] * 200_000)
     assert "expected a single number, got shape (200000,)" in text
     assert len(calls) == 4 * 3, "three cases of four seeds, and no call to diagnose"
-
-
-def test_non_function_is_refused(toy):
-    with pytest.raises(CheckFailed, match="expected a function, got 3"):
-        inspect.unwrap(check)("L1-07", 3)
 
 
 def test_property_catches_memorized_answers(toy):
@@ -557,23 +511,21 @@ def test_summary_shows_last_result_per_exercise(monkeypatch, capsys):
     monkeypatch.setattr(sys.modules["optdl.checks.summary"], "_found", {})
     summary()
     assert "Run All Cells" in capsys.readouterr().out
-    listed = [*catalog.blocks("conditioning").values()]
-    right, wrong, blank, stopped, *rest = listed
-    tried = [
+    right, wrong, blank, stopped, *rest = catalog.blocks("conditioning").values()
+    for exercise, function in [
         (stopped, Mock(side_effect=KeyboardInterrupt)),
         (wrong, wrong.reference),
         (right, right.misconceptions[0].function),
         (right, right.reference),
         (wrong, wrong.misconceptions[0].function),
         (blank, Mock(side_effect=NotImplementedError)),
-    ]
-    for exercise, function in tried:
+    ]:
         with contextlib.suppress(CheckFailed, KeyboardInterrupt):
             check(exercise.key, function)
     capsys.readouterr()
     summary()
     assert capsys.readouterr().out.splitlines() == [  # in the order of the last checks
-        f"1 of {len(listed)} exercises agree with the cases that you can see.",
+        f"1 of {4 + len(rest)} exercises agree with the cases that you can see.",
         f"■ {stopped.name}: stopped",
         f"✓ {right.name}",
         f"✗ {wrong.name}: not right yet",
@@ -658,3 +610,65 @@ def test_mistake_in_one_part_is_told_of_it():
     edits = [("/ root)", "/ (centered.std(axis=0) + eps))")]
     answer = Misconception("", COURSE["L1-34, P-01"]._answer, edits).function
     assert "cause: in `factor`, your ε is outside" in outcome("L1-34, P-01", answer)
+
+
+# --- answers that take the course's own, and the grader has none to take
+
+
+TAKEN = {
+    "P-24:scale": "from optdl.bnp import scale_conv",
+    "P-24": "import optdl.bnp\nprecondition_conv = optdl.bnp.convolution.precondition_conv",
+    "P-21:forward": "import optdl.bnp_cnn as course\nfrom functools import partial\n"
+    "conv_forward = partial(course.conv_forward)",
+    "P-21": "def convolution_matrix(*arguments):\n"
+    "    from optdl import bnp_cnn\n    return bnp_cnn.convolution_matrix(*arguments)",
+    "P-23:channels": "from optdl.checks.catalog import find\n"
+    "channel_statistics = find('P-23:channels').reference",
+    "P-23:bound": "import optdl.bnp_cnn\ndef helper(*arguments):\n"
+    "    return optdl.bnp_cnn.statistics_bound(*arguments)\n"
+    "def statistics_bound(*arguments):\n    return helper(*arguments)",
+    "P-25": "def normalize_channels(*arguments):\n    import optdl.bnp_cnn as course\n"
+    "    return [course.normalize_channels(*arguments) for _ in '1'][0]",
+    "F-18": "from optdl.optimizers import Lion, run\n"
+    "def lion(gradient, start, lr, beta1, beta2, decay, steps):\n"
+    "    return run(Lion(lr, beta1, beta2, decay), gradient, start, steps)",
+}
+"""Answers that take the course's, each in another way, by the keys of their exercises."""
+
+
+@pytest.fixture
+def in_a_notebook(monkeypatch):
+    monkeypatch.setattr(runner, "is_notebook", lambda: True)
+
+
+@pytest.mark.usefixtures("in_a_notebook")
+@pytest.mark.parametrize("key", TAKEN)
+def test_check_refuses_answers_using_course_solutions(key):
+    name = catalog.find(key).name
+    notebook = {"__name__": "__main__", "np": np, "check": check}
+    exec(TAKEN[key], notebook)
+    with pytest.raises(CheckFailed, match=r"uses `optdl\.\w+[\w.]*`, which holds answers"):
+        exec(f"check({key!r}, {name})", notebook)
+
+
+@pytest.mark.usefixtures("in_a_notebook")
+def test_check_accepts_own_code_with_course_names():
+    # the notebook's own cells import these names, and an attribute may be called like one
+    notebook = {"__name__": "__main__", "check": check}
+    exec(
+        "import numpy as np\nfrom optdl.optimizers import Lion, run\nfrom optdl import problems\n"
+        "class Own:\n    run = staticmethod(lambda k, w: (k + 1) / w)\n"
+        "def warmup_cosine(k, first, warmup, tau):\n"
+        "    if k < warmup:\n        return first * Own.run(k, warmup)\n"
+        "    s = min((k - warmup) / tau, 1)\n    return first * (1 + np.cos(np.pi * s)) / 2\n"
+        "check('F-05:schedule', warmup_cosine)",
+        notebook,
+    )
+
+
+def test_each_reference_is_closed_where_work_is_graded():
+    settings = Course(ROOT).config.WarmExecute
+    for exercise in COURSE.values():
+        topic, module = exercise._draw.__module__.split(".")[2], exercise.reference.__module__
+        closed = [*settings.stubbed, *(name.format(assignment=topic) for name in settings.banned)]
+        assert any(f"{module}.".startswith(f"{name}.") for name in closed), exercise.key

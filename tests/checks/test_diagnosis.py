@@ -56,55 +56,6 @@ ARRAYS = draws("x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9))", 3,
 ROOT = "np.sqrt(np.abs(x) + 1) * (1 + eps)"
 
 
-@pytest.mark.parametrize(
-    ("mistake", "cause"),
-    [
-        ("-y", "has the opposite sign"),
-        ("y.T", "is transposed"),
-        ("3 * y / 4", "is 3/4 times the expected one"),
-        ("y / np.sqrt(3)", "is √(1/3) times the expected one"),
-        ("y / np.log(2)", "is 1/ln 2 times the expected one"),
-        ("y / np.sqrt(len(y))", "is 1/√`len(x)` times the expected one"),
-        ("y * (1 / len(y) - 1)", "is (1 − `len(x)`)/`len(x)` times the expected one"),
-        ("1.2345 * y", "is always 1.2345 times the expected one"),
-        ("y * len(y) / (len(y) - 1)", "is `len(x)`/(`len(x)` − 1) times the expected one"),
-        ("y + 1", "is the expected one + 1"),
-        ("y - 0.25", "is the expected one − 0.25"),
-        ("y + len(y)", "is the expected one plus `len(x)`"),
-        ("y - len(y)", "is the expected one minus `len(x)`"),
-        ("y**2", "is the square of the expected one"),
-        ("np.sqrt(y)", "is the root of the expected one"),
-        ("1 / y", "is one over the expected one"),
-        ("-0.0 * abs(y)", "is 0 in all cases tried"),
-        ("y * np.nan", "has entries that are nan"),
-        ("y.astype(np.float32)", "in single precision"),
-        ("y.astype(int)", "has only whole numbers"),
-        ("np.floor(y)", "has lost its decimals"),
-        ("y.round(2)", "is rounded to 2 decimals"),
-        ("y * (1 + 1e-4 * y)", "is close but not exact"),
-        ("y[::-1]", "has its rows in the opposite order"),
-        ("y[:, [1, 2, 0]]", "has the right numbers in another order"),
-        ("np.tile(y[-1], (len(y), 1))", "one and the same array appended each time"),
-        ("np.tile(y[0], (len(y), 1))", "has all rows equal."),
-        ("y[:-1]", "lacks the last row, and has the others"),
-        ("y[1:]", "lacks the first row, and has the others"),
-        ("y[:, 1:]", "lacks the first column, and has the others"),
-        ("y.ravel()", "has the right numbers in another shape"),
-        ("y[-1]", "is the last row of the expected one alone"),
-        ("np.vstack([y, y[-1:]])", "has a last row too many, and the right others"),
-        ("np.vstack([y[:1], y])", "has a first row too many, and the right others"),
-        ("y.max()", "is the largest of the entries that are expected"),
-        ("y * np.log10(2)", "is log₁₀ 2 times the expected one"),
-    ],
-)
-def test_transformed_right_answers_are_recognized(said, mistake, cause):
-    text = said(ROOT, ARRAYS, f"(lambda y: {mistake})({ROOT})")
-    assert cause in text.split("Likely cause: ")[1]
-
-
-# --- what else is true in all cases
-
-
 NUMBERS = (-2.0, -1.5, -1.0, 0.0, 0.0, 0.5, 1.25, 3.0, 4.0)
 
 
@@ -127,15 +78,17 @@ def counting(x, eps, calls=[]):  # noqa: B006
 def table(text):
     """Return rows of the right answer, its cases, another answer, and what is told, or is not.
 
-    The arguments of the cases stand above the rows; in an answer, ``right`` is the right one.
+    The arguments of the cases stand above the rows, and so may the right answer, which an answer
+    calls ``right``.
     """
-    rows = []
+    rows, reference = [], ""
     for line in text.replace("\n        ", " ").splitlines():
         if " for k in " in line and not line.startswith(" "):
             arguments, _, values = line.partition(" for k in ")
             cases = draws(arguments, *eval(f"[{values}]"))
         elif line.startswith("    ") and not line.lstrip().startswith("#"):
-            reference, answer, words = re.split(r" → | \| ", line.strip())
+            again, answer, words = re.split(r"(?:^| )→ | \| ", line.strip())
+            reference = again or reference
             if "right" in answer:
                 answer = f"(lambda right: {answer})({reference})"
             rows.append((reference, cases, answer, words))
@@ -143,13 +96,44 @@ def table(text):
 
 
 TRUE = """
-n=k[0], m=k[1] for k in (3072, 60), (100, 256), (500, 37)
-    max(n / m, 1) → max(n // m, 1) | has lost its decimals
-    max(n / m, 1) → max(n, m) | is `m` times the expected one
-g=rng.normal(size=k), a=rng.normal(size=3) for k in 2, 3, 5
-    a * g.sum() → a * g.sum() / (g @ g) | is 1/‖`g`‖² times the expected one
 x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9)) for k in 3, 4, 6
-    np.sqrt(np.abs(x) + 1) * (1 + eps) → right + x * (np.arange(len(x)) > 1)[:, None]
+    np.sqrt(np.abs(x) + 1) * (1 + eps) → -right | has the opposite sign
+    → right.T | is transposed
+    → 3 * right / 4 | is 3/4 times the expected one
+    → right / np.sqrt(3) | is √(1/3) times the expected one
+    → right / np.log(2) | is 1/ln 2 times the expected one
+    → right / np.sqrt(len(right)) | is 1/√`len(x)` times the expected one
+    → right * (1 / len(right) - 1) | is (1 − `len(x)`)/`len(x)` times the expected one
+    → 1.2345 * right | is always 1.2345 times the expected one
+    → right * len(right) / (len(right) - 1) | is `len(x)`/(`len(x)` − 1) times the expected one
+    → right + 1 | is the expected one + 1
+    → right - 0.25 | is the expected one − 0.25
+    → right + len(right) | is the expected one plus `len(x)`
+    → right - len(right) | is the expected one minus `len(x)`
+    → right**2 | is the square of the expected one
+    → np.sqrt(right) | is the root of the expected one
+    → 1 / right | is one over the expected one
+    → -0.0 * abs(right) | is 0 in all cases tried
+    → right * np.nan | has entries that are nan
+    → right.astype(np.float32) | in single precision
+    → right.astype(int) | has only whole numbers
+    → np.floor(right) | has lost its decimals
+    → right.round(2) | is rounded to 2 decimals
+    → right * (1 + 1e-4 * right) | is close but not exact
+    → right[::-1] | has its rows in the opposite order
+    → right[:, [1, 2, 0]] | has the right numbers in another order
+    → np.tile(right[-1], (len(right), 1)) | one and the same array appended each time
+    → np.tile(right[0], (len(right), 1)) | has all rows equal.
+    → right[:-1] | lacks the last row, and has the others
+    → right[1:] | lacks the first row, and has the others
+    → right[:, 1:] | lacks the first column, and has the others
+    → right.ravel() | has the right numbers in another shape
+    → right[-1] | is the last row of the expected one alone
+    → np.vstack([right, right[-1:]]) | has a last row too many, and the right others
+    → np.vstack([right[:1], right]) | has a first row too many, and the right others
+    → right.max() | is the largest of the entries that are expected
+    → right * np.log10(2) | is log₁₀ 2 times the expected one
+    → right + x * (np.arange(len(x)) > 1)[:, None]
         | wherever it differs, rows 0 to 1 are right
     np.sin(9 * x) → np.maximum(right, 0) | has 0 wherever the expected one
     x * np.abs(x) + 1 → x**2 + 1 | would be right if no entry of `x` were negative
@@ -158,6 +142,10 @@ x=rng.normal(size=(k, 3)), eps=float(rng.uniform(0.1, 0.9)) for k in 3, 4, 6
     x + eps → counting | gives another answer to the same call
     np.sqrt(x**2 + eps) → np.abs(x) + eps**2 + eps * x
         | In the cases tried, your answer would be right if `eps` were 0
+n=k[0], m=k[1] for k in (3072, 60), (100, 256), (500, 37)
+    max(n / m, 1) → max(n, m) | is `m` times the expected one
+g=rng.normal(size=k), a=rng.normal(size=3) for k in 2, 3, 5
+    a * g.sum() → a * g.sum() / (g @ g) | is 1/‖`g`‖² times the expected one
 x=k for k in *NUMBERS,
     x**3 + 1 → 5 if x == 0 else right
         | In the cases tried, your answer is wrong exactly when `x` is 0, right otherwise
@@ -174,8 +162,6 @@ x=np.array([float(k), 2.0, 5.0]) for k in "nan", 1.0, "nan", -1.0
         | wrong exactly when `x[0]` is nan, right otherwise
 x=rng.normal(size=3), flag=k for k in True, False
     x**2 if flag else x → x if flag else x**2 | what is right for not `flag` in place of `flag`
-n=k for k in 3, 7
-    n → -n | your answer has the opposite sign.
 n=k for k in 8, 12, 16, 23, 33
     -(-n // 7) → round(n / 7) | wherever it differs, your answer is too small by 1
 x=rng.normal(size=k) for k in 2, 3, 4, 5
@@ -201,22 +187,22 @@ x=rng.normal(size=k) for k in (2, 3, 4), (2, 5, 4)
     x**2 → (x**2).swapaxes(1, 2) | it is np.transpose(expected, (0, 2, 1))
 x=rng.normal(size=4), slope=rng.normal(), offset=rng.normal(), m=k for k in 2, 5, 7
     x * slope + offset / m → np.tanh(x) * slope | depends neither on `offset` nor on `m`
-    x * slope + offset / m → x * offset + slope / m | `slope` and `offset` exchanged
-    x * slope + offset / m → x * slope + offset / (m + 1) | `m` + 1 in place of `m`
-    x * slope + offset / m → -x * slope + offset / m | is a sign wrong?
-    x * slope + offset / m → x * 0.9 + offset / m | what is right for `slope` = 0.9
-    x * slope + offset / m → x * slope + offset | 1 in place of `m`
-    x * slope + offset / m → x * 0.123 + offset / m | does not depend on `slope`
-    x * slope + offset / m → right + x | the expected one plus `x`
+    → x * offset + slope / m | `slope` and `offset` exchanged
+    → x * slope + offset / (m + 1) | `m` + 1 in place of `m`
+    → -x * slope + offset / m | is a sign wrong?
+    → x * 0.9 + offset / m | what is right for `slope` = 0.9
+    → x * slope + offset | 1 in place of `m`
+    → x * 0.123 + offset / m | does not depend on `slope`
+    → right + x | the expected one plus `x`
     x * m + np.sin(slope) → x * m + np.sin(2 * slope) | 2 · `slope` in place of `slope`
 x=rng.normal(size=(k, 2)), y=rng.normal(size=k) for k in 3, 4, 6
     (y[:, None] * x**2).sum() → y[0] * x[0] @ x[0] | `x[:1]` and `y[:1]` in place of `x`
-    (y[:, None] * x**2).sum() → y[-1] * x[-1] @ x[-1] | `x[-1:]` and `y[-1:]` in place of
-    (y[:, None] * x**2).sum() → right - y[-1] * x[-1] @ x[-1] | does a loop end too early?
-    (y[:, None] * x**2).sum() → right - y[0] * x[0] @ x[0] | does a loop begin too late?
+    → y[-1] * x[-1] @ x[-1] | `x[-1:]` and `y[-1:]` in place of
+    → right - y[-1] * x[-1] @ x[-1] | does a loop end too early?
+    → right - y[0] * x[0] @ x[0] | does a loop begin too late?
 n=k, rng=np.random.default_rng(k) for k in 1, 3, 4, 5
     rng.normal(size=n) → np.random.default_rng(0).normal(size=n) | does not draw from `rng`
-    rng.normal(size=n) → rng.random(2 * n)[:n] | draws from `rng` in another
+    → rng.random(2 * n)[:n] | draws from `rng` in another
 pair=(rng.normal(size=2), np.ones(2)) for k in 1,
     pair[0] + pair[1] → np.add(*pair, out=pair[0])
         | changes its argument `pair` in place; work on a copy.
@@ -225,9 +211,9 @@ x=rng.normal(size=4), n=k for k in 3, 5, 8
 gradient=np.sinh, start=rng.uniform(1, 2, size=4), steps=k for k in 3, 4, 5
     descend → descend(lambda w: -gradient(w), start, steps)
         | −`gradient` in place of `gradient`: is a sign wrong?
-    descend → descend(lambda w: gradient(w)[::-1], start, steps)
+    → descend(lambda w: gradient(w)[::-1], start, steps)
         | row 0 is right, and row 1 is not: the step to it has the right signs, but other sizes
-    descend → descend(lambda w: gradient(w) * np.linalg.norm(gradient(w)), start, steps)
+    → descend(lambda w: gradient(w) * np.linalg.norm(gradient(w)), start, steps)
         | row 0 is right, and row 1 is not: the step to it has the right direction, but another
 x=rng.normal(size=k) for k in (3, 4), (4, 4), (6, 4)
     x / x.std(axis=0) → x / np.abs(x).mean(axis=0) | each column is a multiple of the expected one
@@ -242,7 +228,7 @@ x=rng.normal(size=k) for k in (3, 4), (4, 2), (6, 5)
 x=rng.normal(size=4), **k for k in {}, {"b": 0.1}, {"b": None}, {"b": 0.3}, {"b": None}, {}
     option → lambda x, b=0.1: x**2 + (np.sin(x) if b is None else b)
         | wrong exactly when `b` is None, right otherwise
-    option → lambda x, b=0.1: x**2 + (1 if b is None else b * np.cosh(x))
+    → lambda x, b=0.1: x**2 + (1 if b is None else b * np.cosh(x))
         | wrong exactly when `b` is not None, right otherwise
 """
 
@@ -261,7 +247,7 @@ x=np.insert(rng.normal(size=k), 2, -1200.0) for k in 3, 5, 7
     # other entries than the first differ, and not all of them
     np.asarray(x) ** 2 + 1 → np.where(x < -9, sum(x[:2]), right) | only the first
     # what never agrees differs from itself, too
-    np.asarray(x) ** 2 + 1 → (value**2 + 1 for value in x) | another answer
+    → (value**2 + 1 for value in x) | another answer
 x=np.array([2, 0, 1, 3])[:, None] + np.arange(k) for k in 1, 2, 3
     # in the smallest case, which is the one shown, a second row is right, too
     x**2 + 1 → np.vstack([x[:1] ** 2 + 1, x[1:] ** 2 + 1 + x[1:]]) | only the first
@@ -282,7 +268,7 @@ x=rng.uniform(1, 2, size=k) for k in 2, 3, 4
 x=np.array([k, 2.0, 5.0]) for k in -1.0, 4.0, 9.0
     # nan in one case explains nothing of the others
     x**2 → np.sqrt(x) | has entries that are nan
-    x**2 → x**3 / (x[0] + 1) | is finite
+    → x**3 / (x[0] + 1) | is finite
 x=rng.uniform(1, 2, size=k) for k in 8, 9, 12
     # truths are often alike
     x > np.median(x) → x > 0 | all entries equal
@@ -308,7 +294,7 @@ x=rng.normal(size=4), kind=k for k in "all", "none"
 x=rng.normal(size=k) for k in 2, 3, 4
     # in a matrix the entries that differ are no rows
     np.diag(x) → np.diag(np.roll(x, -1)) | for the next row
-    np.diag(x) → np.diag(x[::-1]) | rows in the opposite order
+    → np.diag(x[::-1]) | rows in the opposite order
     # numbers that are nearly 0 beside the right ones have no ratio yet
     1e14 * (x[0] ** 2 + 1) → np.cosh(x[0]) | √(0) times
 x=rng.normal(size=k) for k in 3, 4, 5
@@ -341,12 +327,21 @@ x=k, rng=np.random.default_rng(k) for k in 3, 4, 5
 on=k % 2 == 0, rng=np.random.default_rng(k) for k in 0, 1, 2, 3
     # it draws in the other cases
     rng.normal() if on else 1.5 → 2.5 if on else rng.random() | does not draw
+x=rng.normal(size=k) for k in (3, 3), (4, 3)
+    # a part that never changes cannot be blamed for it
+    (x, x, np.full(2, 2.0)) → (x, x, np.full(2, 3.0)) | in all cases tried
+    # beside parts that are far off
+    (x, x + 1, x + 2) → (x + x**3, x**2 + 1, (x + 2) * (1 + 1e-6 * x)) | close but not exact
+    → (x + x**3, np.roll(x + 1, 1), np.roll(x + 2, 1)) | in another order
+    # the keys of a dict are no parts
+    (x**2, x**3, x) → {0: x**2, 1: x**3, 2: x} | in all cases tried
 """
 
 
 @pytest.mark.parametrize(("reference", "cases", "function", "untrue"), table(UNTRUE))
 def test_coincidental_facts_are_not_reported(said, reference, cases, function, untrue):
-    text = said(reference, cases, function)
+    parts = ("y", "z", "w") if reference.startswith("(x") else ""
+    text = said(reference, cases, function, parts=parts)
     assert text
     assert untrue not in text
 
@@ -397,30 +392,6 @@ def test_parts_are_reported_by_name(said, function, text):
     found = said(moments, cases, lambda x: function(moments(x)[0], *moments(x)[1]), **MOMENTS)
     assert text in found
     assert bool(text) == bool(found)
-
-
-UNTRUE_OF_PARTS = """
-x=rng.normal(size=k) for k in (3, 3), (4, 3)
-    # a part that never changes cannot be blamed for it
-    (x, x, np.full(2, 2.0)) → (x, x, np.full(2, 3.0)) | in all cases tried
-    # beside parts that are far off
-    (x, x + 1, x + 2) → (x + x**3, x**2 + 1, (x + 2) * (1 + 1e-6 * x)) | close but not exact
-    (x, x + 1, x + 2) → (x + x**3, np.roll(x + 1, 1), np.roll(x + 2, 1)) | in another order
-    # the keys of a dict are no parts
-    (x**2, x**3, x) → {0: x**2, 1: x**3, 2: x} | in all cases tried
-"""
-
-
-@pytest.mark.parametrize(("reference", "cases", "function", "untrue"), table(UNTRUE_OF_PARTS))
-def test_coincidental_facts_of_parts_are_not_reported(said, reference, cases, function, untrue):
-    text = said(reference, cases, function, parts=("y", "z", "w"))
-    assert text
-    assert untrue not in text
-
-
-@pytest.mark.parametrize("kind", [float, np.float64, np.array, lambda value: np.array([value])[0]])
-def test_scalar_answers_of_any_type_pass(said, kind):
-    assert said(lambda x: float(x.sum()), normal(3), lambda x: kind(x.sum())) == ""
 
 
 # --- the facts of an exercise

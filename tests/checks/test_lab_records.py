@@ -4,7 +4,6 @@ import importlib
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -41,7 +40,7 @@ def test_small_gain_matches_torchs_default_variance() -> None:
     assert default == pytest.approx(initialization.GAINS["small"] ** 2 / 400, rel=0.02)
 
 
-def test_deviations_change_by_layer_as_predicted() -> None:
+def test_record_of_initialization_answers_the_question() -> None:
     record, depth = record_of("initialization"), initialization.DEPTH
     read = {name: find(record) for name, (_, find) in judged("initialization").readings.items()}
     deviations = initialization.deviations(record)
@@ -52,34 +51,18 @@ def test_deviations_change_by_layer_as_predicted() -> None:
     predicted = 1 + math.ceil(math.log(1e-3 / deviations["small"][0]) / decay)
     assert abs(read["vanished"] - predicted) <= 1
     _, dead, _ = initialization.damage(initialization.network(), seed_of(record.user))
-    assert read["dead"] == dead
-    assert deviations["damaged"][dead - 1 :] == [0] * (depth - dead + 1)
-    assert min(deviations["damaged"][: dead - 1]) > 0
-
-
-def test_only_he_and_mended_networks_learn() -> None:
-    curves = initialization.curves_by_start(record_of("initialization"))
+    assert read["dead"] == dead == 1 + deviations["damaged"].index(0)
+    assert not any(deviations["damaged"][dead:])
+    # only the networks of He and the mended one learn
+    curves = initialization.curves_by_start(record)
     accuracies = {start: found["accuracy"][0] for start, found in curves.items()}
     assert min(accuracies["He"], accuracies["mended"]) > 0.8
     assert max(accuracies["small"], accuracies["damaged"]) < 0.2
-    for start in ("small", "damaged"):
-        assert np.mean(curves[start]["loss"]) == pytest.approx(math.log(10), abs=0.01)
-    assert max(curves["small"]["ratio"]) < 1e-7
-    assert curves["damaged"]["ratio"] == [0] * (initialization.DEPTH + 1)
+    assert max(curves["small"]["ratio"] + curves["damaged"]["ratio"]) < 1e-7
     assert all(1e-4 < ratio < 1e-1 for ratio in curves["mended"]["ratio"] + curves["He"]["ratio"])
 
 
 # --- LAB-3, batch normalization ---------------------------------------------------------------
-
-
-def test_all_sizes_see_the_same_examples() -> None:
-    count = batchnorm.EXAMPLES
-    first, *others = (
-        torch.cat([x for x, _ in batchnorm.batches(1, size, count // size)])
-        for size in batchnorm.SIZES
-    )
-    assert all(torch.equal(first, other) for other in others)
-    assert len(first) == count == batchnorm.examples_seen()[-1]
 
 
 def test_testing_does_not_affect_training() -> None:
@@ -109,52 +92,10 @@ def test_record_of_normalization_answers_the_question() -> None:
     assert last["computed anew"] < last["no normalization"] - 0.1
     assert abs(last["computed anew"] - last["running averages"]) < 0.05
     losses = {name: values[-1] for name, values in batchnorm.mean_losses(record, 2).items()}
-    assert losses["batch normalization"] > 1.5
-    assert losses["no normalization"] < 0.2
+    assert losses["batch normalization"] > 1.5 > 0.2 > losses["no normalization"]
 
 
 # --- LAB-4, dropout ---------------------------------------------------------------------------
-
-
-def test_loop_without_dropout_matches_momentum() -> None:
-    """One linear layer, whose gradient is written out in NumPy."""
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(7, 3)), rng.integers(0, 2, size=7)
-    model = nn.Linear(3, 2, bias=False).double()
-    W, velocity = model.weight.detach().numpy().copy(), np.zeros((2, 3))
-    data = torch.tensor(x), torch.tensor(y)
-    given, orders = (torch.Generator().manual_seed(2) for _ in range(2))
-    losses, checked = parts_of("dropout")["fit"](model, data, data, 3, 0.1, 3, given)
-
-    def slope(rows: np.ndarray) -> tuple[float, np.ndarray]:
-        scores = np.exp(x[rows] @ W.T)
-        share = scores / scores.sum(axis=1, keepdims=True)
-        loss = -np.log(share[np.arange(len(rows)), y[rows]]).sum()
-        return loss, (share - np.eye(2)[y[rows]]).T @ x[rows] / len(rows)
-
-    for epoch in range(3):
-        total = 0.0
-        order = torch.randperm(7, generator=orders).numpy()
-        for rows in (order[:3], order[3:6], order[6:]):
-            loss, gradient = slope(rows)
-            velocity = 0.9 * velocity + gradient
-            W = W - 0.1 * velocity
-            total += loss
-        assert losses[epoch] == pytest.approx(total / 7, rel=1e-12)
-        assert checked[epoch] == pytest.approx(slope(np.arange(7))[0] / 7, rel=1e-12)
-    np.testing.assert_allclose(model.weight.detach(), W, rtol=1e-12)
-
-
-def test_one_fifth_of_labels_is_replaced() -> None:
-    replaced = []
-    x, y, _, _ = digits.standardized()
-    known = {row.numpy().tobytes(): label for row, label in zip(x, y, strict=True)}
-    for seed in range(20):
-        (rows, labels), (_, right) = dropout.examples(seed)
-        assert (len(labels), len(right)) == (200, 288)
-        before = torch.stack([known[row.numpy().tobytes()] for row in rows])
-        replaced.append(float((labels != before).float().mean()))
-    assert np.mean(replaced) == pytest.approx(0.18, abs=0.025)  # one in ten draws the right label
 
 
 def test_inactive_dropout_stops_the_run() -> None:
@@ -181,14 +122,9 @@ def test_record_of_dropout_answers_the_question() -> None:
     assert best["p = 0, early stopping"] == best["p = 0"]
     assert len(stopped) == stopped.index(min(stopped)) + 1 + 10
     assert max(best["p = 0.2"], best["p = 0.5"]) < 0.9 * best["p = 0"]
-    # the largest rate keeps the training loss above the validation loss
-    pairs = zip(losses["p = 0.8"]["training"], losses["p = 0.8"]["validation"], strict=True)
-    assert sum(training > validation for training, validation in pairs) >= 110
     # passes disagree more where they are wrong
     right, wrong = record.find({"p": 0.5}).curves["spread"]
     assert right < wrong
-    assert record.find({"p": 0.0}).curves["spread"] == pytest.approx([0, 0], abs=1e-6)
-    assert dropout.results(record).count("\n") == 5
 
 
 # --- LAB-5, BNP -------------------------------------------------------------------------------
@@ -221,19 +157,9 @@ def test_record_of_bnp_answers_the_question() -> None:
     rates = [bnp.best_rates(record, inputs) for inputs in bnp.INPUTS]
     assert all(one["BNP"] > one["SGD"] for one in rates)
     # a run that diverged is left out, however small its last losses are
-    assert all(len(run.curves["loss"]) == bnp.STEPS for run in record.runs)
     best = record.find({"inputs": "raw", "method": "BNP hidden", "lr": rates[0]["BNP hidden"]})
     best.curves["training loss"] = [0.001, 0.001]
     assert bnp.best_rates(record, "raw")["BNP hidden"] != best.setting["lr"]
-
-
-def test_standardized_pixels_have_zero_mean_and_bounded_deviation() -> None:
-    x, _, validation, _ = bnp.examples("standardized")
-    torch.testing.assert_close(x.mean(dim=0), torch.zeros(64), atol=1e-5, rtol=0)
-    assert float(x.std(dim=0).max()) < 1
-    assert float(validation.mean()) == pytest.approx(0, abs=0.1)
-    with pytest.raises(ValueError, match="raw, standardized"):
-        bnp.examples("whitened")
 
 
 # --- LAB-6, BNP for convolutions --------------------------------------------------------------
@@ -245,10 +171,11 @@ def test_record_of_convolutions_answers_the_question() -> None:
     assert all(first.values()), "each method gets below the level"
     assert min(first, key=first.__getitem__) == "BN"
     assert max(run.curves["accuracy"][-1] for run in record.runs) > asked.level + 0.03
-    assert sum(run.seconds for run in record.runs) < 60
 
 
-def test_interrupted_run_has_the_same_losses() -> None:
+def test_interrupted_run_has_the_same_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = [part[:64] for part in bnp_cnn.digits()]
+    monkeypatch.setattr(bnp_cnn, "digits", lambda: few)
     whole, resumed = bnp_cnn.interrupted(parts_of("bnp_cnn"))
     assert whole == resumed
-    assert len(whole) == 2 * 36
+    assert len(whole) == 2 * 2
