@@ -20,7 +20,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from itertools import pairwise, product
+from itertools import pairwise, product, takewhile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -35,10 +35,8 @@ import torch
 from torch.utils.collect_env import get_pretty_env_info
 
 from optdl.data import load, pack
-from optdl.experiments import Experiment, accuracy, draw_curves, models
-from optdl.experiments.runs import FULLY_CONNECTED
+from optdl.experiments import Experiment, accuracy, draw_curves
 from optdl.labs import bnp_cnn as lab
-from optdl.records import Record
 from optdl.training import graphed
 
 say = logging.getLogger("gpu").info
@@ -117,52 +115,28 @@ def cuda_tests(loan):
 def table_1(loan):
     """Time an epoch of BN, BNP and vanilla, and steps of ResNet-110; all of a size take turns."""
     torch._dynamo.config.skip_nnmodule_hook_guards = False  # BNP has hooks
-    backend, depth = ("eager", 8) if loan.tiny else ("inductor", None)
-    ways = {"": lambda given: given, ", CUDA graph": graphed,
-            ", compiled": partial(torch.compile, backend=backend)}  # fmt: skip
-    dense, deep = loan.experiment(fig9, fig9.PANELS), loan.experiment(fig6, [fig6.large(RESNET)])
-    groups = [
-        product(ways, [*panel.runs, replace(panel.runs[0], label="vanilla", method="vanilla")])
-        for panel in dense.panels
-    ]
-    trained = [run for run in deep.panels[0].runs if run.method != "BNP"]
-    groups += [product(("", ", CUDA graph"), trained)]
-    groups = [{replace(run, label=run.label + way): way for way, run in each} for each in groups]
+    compiled = partial(torch.compile, backend="eager" if loan.tiny else "inductor")
+    ways = {"": fig9.eager, ", CUDA graph": graphed, ", compiled": compiled}
+    experiment = loan.experiment(fig9, [*fig9.PANELS, fig6.large(RESNET)])
+    *dense, deep = (panel.runs for panel in experiment.panels)
+    vanilla = (replace(runs[0], label="vanilla", method="vanilla") for runs in dense)
+    groups = [product(ways, [*runs, other]) for runs, other in zip(dense, vanilla, strict=True)]
+    groups += [product(("", ", CUDA graph"), [run for run in deep if run.method != "BNP"])]
+    groups = [{replace(run, label=run.label + way): ways[way] for way, run in g} for g in groups]
     loan.planned = [run.name for group in groups for run in group]
     for number, group in enumerate(groups):
         torch.compiler.reset()
         until = loan.left() * (1 - 1 / (len(groups) - number))
-        first = next(iter(group))
-        narrow = None if first.network in FULLY_CONNECTED else torch.bfloat16
-        parts = (deep if narrow else dense).parts(first)
-        x, y = (torch.from_numpy(each).to(loan.device) for each in (parts.train.x, parts.train.y))
-        rows = torch.split(torch.arange(len(y), device=loan.device), first.batch)
-        rows = [each for each in rows if len(each) == first.batch][: 20 if narrow else None]
-        epochs, times = {}, {run: [] for run in group}
-        for run, way in group.items():
-            model = (models.build(run, parts.shape, parts.classes, 0, depth) if narrow
-                     else fig9.network(run, parts, 0))  # fmt: skip
-            model.to(loan.device).to(memory_format=torch.channels_last)
-            epochs[run] = fig9.plain_epoch(run, model, x, y, ways[way], narrow)
-        for turn in range(1 if loan.tiny else 20):
-            if turn and loan.left() < until:
-                break
-            for run, epoch in list(epochs.items()):
-                try:
-                    if turn == 0:
-                        epoch((5 * rows)[:5])  # compiles, captures, starts libraries
-                    times[run].append(epoch(rows))
-                except Exception as error:  # of a compiler, say: the others go on
-                    say(f"{run.name}: {type(error).__name__}: {error}")
-                    del epochs[run]
-                    continue
-                config = run.config() | {"steps": len(rows), "precision": str(narrow or x.dtype)}
-                record = Record({"epoch_seconds": times[run]}, config, 0, f"all {turn + 1} epochs")
-                dense.save_record(record, dense.file(run, 0))
-        for run in epochs:
-            once = float(np.median(times[run]))
-            loan.done(run.name, f"{once:.3f} s, {1e3 * once / len(rows):.2f} ms a step")
-    print(*fig9.table(dense), sep="\n")
+        # all minibatches but the last have one size
+        how = {"steps": 20, "dtype": torch.bfloat16} if group is groups[-1] else {"steps": -1}
+        turns = takewhile(
+            lambda turn, until=until: turn == 0 or loan.left() > until,
+            range(1 if loan.tiny else 20),
+        )
+        for run, record in fig9.time_in_turns(experiment, group, turns, **how).items():
+            once, steps = np.median(record.curves["epoch_seconds"]), record.config["steps"]
+            loan.done(run.name, f"{once:.3f} s, {1e3 * once / steps:.2f} ms a step")
+    print(*fig9.table(experiment), sep="\n")
 
 
 def lab_on_gpu(loan):
