@@ -3,7 +3,7 @@
 The machine; the tests that need CUDA; Table 1, an epoch in three ways of running it, and a step of
 ResNet-110; the lab on a GPU; Figure 6 with ResNet-110 in full depth, on a schedule that is cut to
 the epochs that fit. Records are files of their own in ``results/gpu``, written at once, beside one
-log with all the rest; what did not fit is listed. No network is needed, but Linux or macOS::
+log with all the rest. No network is needed, but Linux or macOS::
 
     python experiments/gpu.py --pack FOLDER         # elsewhere: a part of CIFAR-10, 58 MB
     python experiments/gpu.py --minutes 10          # OPTDL_DATA has CIFAR-10, or that part of it
@@ -49,7 +49,7 @@ class OutOfTime(BaseException):
 
 
 class Loan:
-    """The time that there is, and what is still planned in the present part."""
+    """The time that there is, and how long the present part may go on."""
 
     def __init__(self, options):
         self.tiny, self.device = options.tiny, "cpu" if options.tiny else "cuda"
@@ -59,20 +59,10 @@ class Loan:
         log = logging.FileHandler(self.folder / "gpu.log", "w", "utf-8")
         kept = {"handlers": [log, logging.StreamHandler(sys.stdout)], "level": "INFO"}
         logging.basicConfig(format="%(relativeCreated)7d ms  %(message)s", **kept)
-        signal.signal(signal.SIGALRM, self.ring)
-
-    def ring(self, *_):
-        """End the present part."""
-        raise OutOfTime
 
     def left(self):
         """Return the seconds that the present part has left."""
         return self.began + self.end - time.monotonic()
-
-    def done(self, name, text):
-        """Take a result off the plan."""
-        self.planned.remove(name)
-        say(f"{name}: {text}")
 
     def experiment(self, module, panels):
         """Return an experiment whose results lie in a folder of its own."""
@@ -81,8 +71,9 @@ class Loan:
 
     def perform(self, part, share):
         """Do a part until a share of the time is used; what goes wrong ends this part alone."""
-        self.end, self.planned = share * self.seconds, []
+        self.end = share * self.seconds
         say(f"--- {part.__name__}: {self.left():.0f} s")
+        signal.signal(signal.SIGALRM, end_part)
         signal.setitimer(signal.ITIMER_REAL, max(self.left(), 0.01))
         try:
             part(self)
@@ -92,8 +83,11 @@ class Loan:
             say("this part failed", exc_info=True)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        if self.planned:
-            say(f"not done: {', '.join(self.planned)}")
+
+
+def end_part(*_):
+    """Interrupt what runs."""
+    raise OutOfTime
 
 
 def machine(loan):
@@ -103,13 +97,12 @@ def machine(loan):
 
 def cuda_tests(loan):
     """Run the tests that are skipped where there is no GPU; pytest keeps what came of them."""
-    loan.planned = ["tests.xml"]
     files = (HERE.parent / "tests").rglob("test_*.py")
     files = [str(file) for file in files if "def test_on_a_gpu" in file.read_text("utf-8")]
     kept = f"--junitxml={loan.folder / 'tests.xml'}"
     alone = ["--noconftest", "-W", "ignore"]  # tests/conftest.py needs more packages
     status = pytest.main(["-q", *alone, "-k", "test_on_a_gpu", kept, *files])
-    loan.done("tests.xml", f"exit status {status:d}")
+    say(f"tests.xml: exit status {status:d}")
 
 
 def table_1(loan):
@@ -123,7 +116,6 @@ def table_1(loan):
     groups = [product(ways, [*runs, other]) for runs, other in zip(dense, vanilla, strict=True)]
     groups += [product(("", ", CUDA graph"), [run for run in deep if run.method != "BNP"])]
     groups = [{replace(run, label=run.label + way): ways[way] for way, run in g} for g in groups]
-    loan.planned = [run.name for group in groups for run in group]
     for number, group in enumerate(groups):
         torch.compiler.reset()
         until = loan.left() * (1 - 1 / (len(groups) - number))
@@ -135,13 +127,13 @@ def table_1(loan):
         )
         for run, record in fig9.time_in_turns(experiment, group, turns, **how).items():
             once, steps = np.median(record.curves["epoch_seconds"]), record.config["steps"]
-            loan.done(run.name, f"{once:.3f} s, {1e3 * once / steps:.2f} ms a step")
+            say(f"{run.name}: {once:.3f} s, {1e3 * once / steps:.2f} ms a step")
     print(*fig9.table(experiment), sep="\n")
 
 
 def lab_on_gpu(loan):
     """Do the lab with its sections for a GPU: images a second, then an epoch of each run."""
-    full, loan.planned = lab.SMALL if loan.tiny else lab.FULL, ["lab.json"]
+    full = lab.SMALL if loan.tiny else lab.FULL
     modules = (import_module(f"optdl.checks.bnp_cnn.lab_6_{name}") for name in LAB.split())
     parts = {name: value for module in modules for name, value in vars(module).items()}
     told = partial(say, "%s: %.0f images a second")
@@ -150,7 +142,7 @@ def lab_on_gpu(loan):
     path.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         lab.perform_full(parts, user="gpu", predictions={}, path=path, folder=folder, size=size)
-    loan.done("lab.json", lab.full_report(path))
+    say(lab.full_report(path))
 
 
 def figure_6(loan):
@@ -160,7 +152,6 @@ def figure_6(loan):
     """
     experiment = loan.experiment(fig6, [fig6.large(RESNET)])
     [panel] = experiment.panels
-    loan.planned = [run.name for run in panel.runs]
     for old in experiment.checkpoints.glob("*resnet110*.pt"):
         old.unlink()
     start = epoch = 0.0
@@ -183,8 +174,6 @@ def figure_6(loan):
         for run in panel.runs:
             record = experiment.advance(replace(shortened(run, epochs / whole), epochs=upto))
             say(f"{run.label}, epoch {upto}: test accuracy {accuracy([record], 'test_error')} %")
-            if upto == epochs:
-                loan.done(run.name, "all epochs")
     draw_curves(experiment)
 
 
