@@ -2,19 +2,16 @@
 
 import re
 import runpy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from torch.nn import functional
 
 from optdl import conditioning
-from optdl.data import Examples
 from optdl.experiments.recorded_runs import STEPS, FirstLosses, RecordedRun, main, perform
 from optdl.records import Record, versions
-from optdl.training import train
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOK = ROOT / "book"
@@ -214,50 +211,40 @@ def test_most_weights_beyond_30_are_still_growing():
 
 # --- The runner -------------------------------------------------------------------------------
 
-X, Y = np.eye(4, dtype=np.float32), np.arange(4) % 2
 
-
-def train_toy(lr, seed, hooks, epochs=12):
-    """Train a linear model by batch gradient descent: each epoch is one step."""
-    torch.manual_seed(seed)
-    model = torch.nn.Linear(4, 2)
-    sgd = torch.optim.SGD(model.parameters(), lr=lr)
-    return train(model, Examples(X, Y), sgd, epochs=epochs, batch_size=4, hooks=hooks)
-
-
-def toy(lr: float = 0.5) -> RecordedRun:
-    trainings = {f"seed {seed}": {"seed": seed} for seed in (3, 4)}
-    return RecordedRun("toy-descent", train_toy, {"lr": lr}, trainings, ("train_loss",))
+def small(epochs: int = 2) -> RecordedRun:
+    """Return two of the trainings of a run, for fewer epochs."""
+    run = RUNS["erm-after-zero"]
+    trainings = {name: run.trainings[name] for name in ("seed 0", "seed 1")}
+    return replace(run, settings=run.settings | {"epochs": epochs}, trainings=trainings)
 
 
 def test_record_holds_all_curves_and_first_losses():
-    torch.manual_seed(3)
-    start = torch.nn.Linear(4, 2)
-    before = functional.cross_entropy(start(torch.from_numpy(X)), torch.from_numpy(Y)).item()
-    record = perform(toy())
-    curves = record.curves  # the training loss is measured after each step
-    assert {*curves} == {f"seed {s}: {n}" for s in (3, 4) for n in ("train_loss", "first_losses")}
-    expected = [before, *curves["seed 3: train_loss"][: STEPS - 1]]
-    np.testing.assert_allclose(curves["seed 3: first_losses"], expected, rtol=1e-6)
-    again = first_losses(toy(), "seed 4")
-    np.testing.assert_allclose(again, curves["seed 4: first_losses"], rtol=1e-5)
-    assert len(train_toy(0.5, 3, [FirstLosses(5, halt=True)]).curves["train_loss"]) == 5
-    assert (record.seed, record.config["settings"]) == (3, {"lr": 0.5})
+    run, whole = small(), kept("erm-after-zero").curves
+    record = perform(run)
+    lengths = dict.fromkeys(run.curves, 2) | {"first_losses": STEPS}
+    names = [f"{label}: {curve}" for label in run.trainings for curve in lengths]
+    assert [*record.curves] == names
+    for name, curve in record.curves.items():
+        assert len(curve) == lengths[name.partition(": ")[2]]
+        np.testing.assert_allclose(curve, whole[name][: len(curve)], rtol=1e-3, atol=1e-3)
+    assert (record.seed, record.config["settings"]) == (0, run.settings)
+    halted = run.train(**run.settings, seed=0, hooks=[FirstLosses(5, halt=True)])
+    assert len(halted.curves["train_error"]) == 1
 
 
 def test_finished_run_is_skipped_unless_requested_again(tmp_path, capsys):
-    def run(toy: RecordedRun, *arguments: str) -> str:
-        main([toy], tmp_path, arguments)
+    def output(*arguments: str, epochs: int = 2) -> str:
+        main([small(epochs)], tmp_path, arguments)
         return capsys.readouterr().out
 
-    assert run(toy()) == "toy-descent: all 2 trainings, 0 s\n"
-    assert run(toy(), "toy") == "toy-descent: finished already\n"
-    assert "all 2 trainings" in run(toy(), "toy-descent", "--again")
-    assert "all 2 trainings" in run(toy(lr=0.1))  # another configuration is another run
-    assert Record.load(tmp_path / "toy-descent.json").config["settings"] == {"lr": 0.1}
+    assert output().startswith("erm-after-zero: all 2 trainings, ")
+    assert output("erm") == "erm-after-zero: finished already\n"
+    assert "all 2 trainings" in output("erm-after-zero", "--again")
+    assert "all 2 trainings" in output(epochs=1)  # another configuration is another run
+    assert Record.load(tmp_path / "erm-after-zero.json").config["settings"]["epochs"] == 1
     with pytest.raises(SystemExit, match="2"):
-        main([toy()], tmp_path, ["bowl"])
-    assert "unknown: bowl; known: toy, toy-descent" in capsys.readouterr().err
-    other = RecordedRun("bowl-descent", train_toy, {"lr": 0.5}, {"": {"seed": 0}}, ())
-    main([toy(), other], tmp_path / "chosen", ["bowl"])
+        output("bowl")
+    assert "unknown: bowl; known: erm, erm-after-zero" in capsys.readouterr().err
+    main([small(), replace(small(), name="bowl-descent")], tmp_path / "chosen", ["bowl"])
     assert [file.name for file in (tmp_path / "chosen").iterdir()] == ["bowl-descent.json"]
