@@ -90,11 +90,6 @@ def end_part(*_):
     raise OutOfTime
 
 
-def machine(loan):
-    """Tell what computes: the GPU, its driver, the versions."""
-    say(get_pretty_env_info())
-
-
 def cuda_tests(loan):
     """Run the tests that are skipped where there is no GPU; pytest keeps what came of them."""
     files = (HERE.parent / "tests").rglob("test_*.py")
@@ -166,22 +161,18 @@ def figure_6(loan):
     whole = fig6.LARGE[RESNET][2]
     fit = int((0.9 * loan.left() - ROUNDS * start) / max(epoch, 1e-3))
     epochs = max(0, min(fit, 2 if loan.tiny else whole))
+    share = epochs / whole
     say(f"{epochs} epochs of {whole} fit")
     marks = sorted({math.ceil(epochs * part / ROUNDS) for part in range(ROUNDS + 1)})
     for before, upto in pairwise(marks):
         if loan.left() < start + epoch * (upto - before):
             break  # none has an epoch more than the others
         for run in panel.runs:
-            record = experiment.advance(replace(shortened(run, epochs / whole), epochs=upto))
+            own = {key: share * v for key, v in run.settings.items() if key.startswith("warmup")}
+            own["decay"] = [share * mark for mark in run.settings["decay"]]
+            record = experiment.advance(replace(run, settings=run.settings | own, epochs=upto))
             say(f"{run.label}, epoch {upto}: test accuracy {accuracy([record], 'test_error')} %")
     draw_curves(experiment)
-
-
-def shortened(run, share):
-    """Return a run of Figure 6 whose warm-up and drops come after a share of their epochs."""
-    scaled = {name: share * v for name, v in run.settings.items() if name.startswith("warmup")}
-    scaled["decay"] = [share * epoch for epoch in run.settings["decay"]]
-    return replace(run, settings=run.settings | scaled)
 
 
 def main():
@@ -202,8 +193,9 @@ def main():
     if not options.tiny:
         load("cifar10")  # where it is missing, the error tells what to do
     loan = Loan(options)
+    say(get_pretty_env_info())
     # each with the share of the time at which it ends: what one leaves, the next has
-    parts = {machine: 0.03, cuda_tests: 0.12, table_1: 0.37, lab_on_gpu: 0.52, figure_6: 0.97}
+    parts = {cuda_tests: 0.12, table_1: 0.37, lab_on_gpu: 0.52, figure_6: 0.97}
     for part, share in parts.items():
         loan.perform(part, share)
 

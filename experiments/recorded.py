@@ -57,9 +57,9 @@ def by_rate(grids, *names):
 def recorded(name, settings, trainings, curves=LOSS + ERROR, digits=6):
     """Record trainings, as :class:`RecordedRun` has them, of what the function below makes.
 
-    It takes those settings that it names to a network, an optimizer or the rate of SGD, examples
-    for training and for validation and, where it needs them, hooks and options of ``train``. A
-    generator trains by itself: see :func:`stepped`.
+    It takes the settings to a network, an optimizer or the rate of SGD, examples for training and
+    for validation and, where it needs them, hooks and options of ``train``; it need not name those
+    of the loop. A generator trains by itself: see :func:`stepped`.
     """
 
     def register(make):
@@ -73,12 +73,13 @@ def recorded(name, settings, trainings, curves=LOSS + ERROR, digits=6):
 def stepped(steps, hooks, **settings):
     """Record what no loop of ``optdl.training`` does, and show it to the hooks.
 
-    The generator yields the loss of each step, and a dict with what comes to the curves.
+    The generator yields the loss of each step, and dicts with one or more values of curves.
     """
     state = State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {})
     for each in steps(**settings):
         if isinstance(each, dict):
-            state.append(**each)
+            for name, values in each.items():
+                state.curves.setdefault(name, []).extend(np.ravel(values).tolist())
             continue
         state.loss = each
         for hook in hooks:
@@ -93,12 +94,13 @@ def fitted(make, hooks, **settings):
 
     A network that diverges guesses; where other curves are asked for, it is an error.
     """
-    named = inspect.signature(make).parameters.keys() & settings
-    made = make(**{name: settings[name] for name in named})
+    loop = {name: settings[name] for name in ("batch_size", "epochs", "seed")}
+    unused = loop.keys() - inspect.signature(make).parameters
+    made = make(**{name: value for name, value in settings.items() if name not in unused})
     network, opt, parts, own, options = (*made, (), ())[:5]
     if isinstance(opt, (int, float)):
         opt = torch.optim.SGD(network.parameters(), lr=opt)
-    loop = {name: settings[name] for name in ("batch_size", "epochs", "seed")} | dict(options)
+    loop |= dict(options)
     try:
         return train(network, parts[0], opt, validation=parts[1], hooks=[*own, *hooks], **loop)
     except FloatingPointError:
@@ -360,8 +362,7 @@ def train_by_schedule(seed, method, lr, hidden, epochs, batch_size):
 def random_turn(n, seed):
     """Return a random orthogonal matrix, uniformly distributed."""
     torch.manual_seed(seed)
-    Q, R = torch.linalg.qr(torch.randn(n, n))
-    return Q * R.diagonal().sign()
+    return torch.nn.init.orthogonal_(torch.empty(n, n))
 
 
 @recorded(
@@ -507,7 +508,7 @@ def activated(seed, activation, widths, deviations):
     product("{inputs}, " + BY_RATE, seeds=FIVE, inputs=INPUTS, lr=(0.05, 0.1, 0.2, 0.4, 0.8, 1.2))
     | product("{inputs}, {depth} hidden, " + BY_RATE, inputs=INPUTS, depth=(0, 1),
               lr=doubled(0.1, 8)))  # fmt: skip
-def train_hidden_layers(seed, activation, factor, inputs, lr, depth=3, width=64):
+def train_hidden_layers(seed, activation, factor, inputs, lr, depth=3, width=64, problem=""):
     """Train hidden layers of one width, with the weights of their activation times a factor."""
     widths = np.array([64, *[width] * depth, 10])
     gains = np.array([HIDDEN[activation][1] * factor] * depth + [1])
@@ -721,11 +722,9 @@ def train_dropped(seed, p, epochs, problem="", count=300, wrong=0.1, **network):
     for name, part in parts.items():
         curves = dropout.train_with_dropout(examples, part, p, seed, epochs=epochs, **network)
         yield from curves.train_loss  # what the hooks see: the loss before each epoch
-        losses, errors = curves.validation_loss[1:], curves.validation_error[1:]
-        for loss, error in zip(losses, errors, strict=True):
-            yield {f"{name}_loss": loss, f"{name}_error": error}
-    for loss in curves.train_loss[1:]:
-        yield {"train_loss": loss}
+        yield {f"{name}_loss": curves.validation_loss[1:]}
+        yield {f"{name}_error": curves.validation_error[1:]}
+    yield {"train_loss": curves.train_loss[1:]}
 
 
 # --- Batch normalization preconditioning ------------------------------------------------------

