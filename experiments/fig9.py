@@ -5,6 +5,7 @@ The two methods take turns, epoch by epoch.
 """
 
 import itertools
+import logging
 import math
 import time
 
@@ -15,11 +16,12 @@ from torch.nn import functional
 from tqdm.auto import tqdm
 
 from optdl.bnp import BNP
-from optdl.experiments import Experiment, Panel, Run
+from optdl.experiments import Experiment, Panel, Run, models
 from optdl.experiments.experiment import is_done
+from optdl.experiments.report import draw_spreads
 from optdl.experiments.runs import FULLY_CONNECTED
 from optdl.networks import fully_connected
-from optdl.plotting import COLORS, DASHES, plot_curves, use_style
+from optdl.plotting import use_style
 from optdl.records import Record
 from optdl.training import graphed
 
@@ -33,44 +35,61 @@ PANELS = [
 ]
 
 
-def perform_in_turns(experiment):
-    """Time the epochs of the runs of each panel, which take turns, and keep the records.
+def time_in_turns(experiment, ways, turns, seed=0, steps=None, dtype=None):
+    """Time epochs of several runs, which take turns, and return the records, written at once.
 
-    A disturbance of the machine then meets all of them. The curve is ``epoch_seconds``.
+    A disturbance of the machine then meets all of them. ``ways`` maps each run to the way of its
+    :func:`plain_epoch`. An epoch has all its ``steps``, the first ones, or with -1 all but the
+    last. The curve is ``epoch_seconds``; a run that fails ends, and the others go on.
     """
-    panels = [] if experiment.options.draw else experiment.panels
-    for panel, seed in itertools.product(panels, experiment.seeds):
-        if all(is_done(experiment.file(run, seed), run) for run in panel.runs):
-            continue
-        parts, device, first = experiment.parts(panel.runs[0]), experiment.device, panel.runs[0]
-        x, y = (torch.from_numpy(each).to(device) for each in (parts.train.x, parts.train.y))
-        epochs = {
-            run: plain_epoch(run, network(run, parts, seed).to(device), x, y) for run in panel.runs
-        }
-        times = {run: [] for run in epochs}
-        for number in tqdm(range(first.epochs), desc=f"{first.batch}, seed {seed}"):
-            order = torch.randperm(len(y), generator=torch.Generator().manual_seed(number))
-            rows = torch.split(order.to(device), first.batch)
-            for run, epoch in epochs.items():
-                if number == 0:
-                    epoch(rows[:3])  # libraries start
-                times[run].append(epoch(rows))
-        for run, each in times.items():
-            record = Record({"epoch_seconds": each}, run.config(), seed, f"all {len(each)} epochs")
+    first, device, epochs = next(iter(ways)), experiment.device, {}
+    parts = experiment.parts(first)
+    x, y = (torch.from_numpy(each).to(device) for each in (parts.train.x, parts.train.y))
+    for run, way in ways.items():
+        model = network(run, parts, seed, experiment.options.smoke).to(device)
+        model.to(memory_format=torch.channels_last)
+        epochs[run] = plain_epoch(run, model, x, y, way, dtype)
+    records = {run: Record({"epoch_seconds": []}, run.config(), seed) for run in ways}
+    for turn in turns:
+        order = torch.randperm(len(y), generator=torch.Generator().manual_seed(turn))
+        rows = torch.split(order.to(device), first.batch)[:steps]
+        for run, record in list(records.items()):
+            try:
+                if turn == 0:
+                    epochs[run]((5 * rows)[:5])  # libraries start; a way compiles, or captures
+                record.curves["epoch_seconds"].append(epochs[run](rows))
+            except Exception as error:  # of a compiler, say
+                logging.warning("%s: %s: %s", run.name, type(error).__name__, error)
+                del records[run]
+                continue
+            record.config |= {
+                "epochs": turn + 1,
+                "steps": len(rows),
+                "precision": str(dtype or x.dtype),
+            }
+            record.stop = f"all {turn + 1} epochs"
             experiment.save_record(record, experiment.file(run, seed))
+    return records
 
 
-def network(run, parts, seed):
-    """Return the fully connected network of a run."""
+def network(run, parts, seed, smoke):
+    """Return the network of a run; if it is fully connected, with torch's own BN."""
+    if run.network not in FULLY_CONNECTED:
+        return models.build(run, parts.shape, parts.classes, seed, 8 if smoke else None)
     widths = (math.prod(parts.shape), *FULLY_CONNECTED[run.network], parts.classes)
     return fully_connected(widths, "bn" if run.method == "BN" else None, seed=seed)
 
 
-def plain_epoch(run, model, x, y, way=lambda function: function, dtype=None):
+def eager(function):
+    """Leave a function as it is."""
+    return function
+
+
+def plain_epoch(run, model, x, y, way=eager, dtype=None):
     """Return an epoch of ordinary training; it takes the rows of each minibatch and times itself.
 
     ``way`` is ``torch.compile``, which compiles the network and BNP's step; ``graphed``, which
-    makes one CUDA graph of the whole step; or leaves them as they are.
+    makes one CUDA graph of the whole step; or ``eager``.
     """
     whole = way is graphed
     bnp = BNP(model, check_finite=False) if run.method.startswith("BNP") else None
@@ -105,7 +124,7 @@ def plain_epoch(run, model, x, y, way=lambda function: function, dtype=None):
 def table(experiment):
     """Return Table 1 as rows: the mean time of an epoch, ours, and the ratios, the paper's last."""
     records, rows = experiment.records(), []
-    for panel, paper in zip(experiment.panels, PAPER.values(), strict=True):
+    for panel, paper in zip(experiment.panels, PAPER.values(), strict=False):
         bn, bnp = (
             np.array([r.curves["epoch_seconds"] for r in records[run.name]]) for run in panel.runs
         )
@@ -116,24 +135,24 @@ def table(experiment):
     return rows
 
 
-def draw_times(experiment, axes):
-    """Draw the time since the start, mean and range, for each size of the minibatch."""
-    records = experiment.records()
+def main():
+    """Time what is missing, and draw the time since the start, by the size of the minibatch."""
+    experiment = Experiment(__file__, PANELS, description=__doc__)
+    panels = [] if experiment.options.draw else experiment.panels
+    for panel, seed in itertools.product(panels, experiment.seeds):
+        if not all(is_done(experiment.file(run, seed), run) for run in panel.runs):
+            turns = tqdm(range(panel.runs[0].epochs), desc=f"{panel.title}, seed {seed}")
+            time_in_turns(experiment, dict.fromkeys(panel.runs, eager), turns, seed)
+    print("batch, BN/s, BNP/s, ratio, the paper's ratio on a V100", *table(experiment), sep="\n")
+    use_style()
+    axes, records = plt.subplots(1, len(PANELS), figsize=(13, 3.6))[1], experiment.records()
+    for record in itertools.chain(*records.values()):
+        record.curves["seconds"] = np.cumsum(record.curves["epoch_seconds"])
     for ax, panel in zip(axes, experiment.panels, strict=True):
-        ax.set_prop_cycle(color=(COLORS[1], COLORS[3]), linestyle=(DASHES[1], DASHES[3]))
-        for run in panel.runs:
-            times = np.cumsum([r.curves["epoch_seconds"] for r in records[run.name]], axis=1)
-            bands = {run.label: (times.min(axis=0), times.max(axis=0))}
-            plot_curves({run.label: times.mean(axis=0)}, ax, bands=bands, ylabel="seconds")
-        ax.locator_params(axis="x", integer=True)
+        draw_spreads(ax, [(run, records[run.name]) for run in panel.runs], "seconds", "seconds")
         ax.set(title=panel.title, ylim=(0, None))
+    experiment.save(plt.gcf())
 
 
 if __name__ == "__main__":
-    experiment = Experiment(__file__, PANELS, description=__doc__)
-    perform_in_turns(experiment)
-    print("batch, BN/s, BNP/s, ratio, the paper's ratio on a V100", *table(experiment), sep="\n")
-    use_style()
-    fig, axes = plt.subplots(1, len(PANELS), figsize=(13, 3.6))
-    draw_times(experiment, axes)
-    experiment.save(fig)
+    main()

@@ -3,7 +3,7 @@
 The machine; the tests that need CUDA; Table 1, an epoch in three ways of running it, and a step of
 ResNet-110; the lab on a GPU; Figure 6 with ResNet-110 in full depth, on a schedule that is cut to
 the epochs that fit. Records are files of their own in ``results/gpu``, written at once, beside one
-log with all the rest; what did not fit is listed. No network is needed, but Linux or macOS::
+log with all the rest. No network is needed, but Linux or macOS::
 
     python experiments/gpu.py --pack FOLDER         # elsewhere: a part of CIFAR-10, 58 MB
     python experiments/gpu.py --minutes 10          # OPTDL_DATA has CIFAR-10, or that part of it
@@ -20,7 +20,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from itertools import pairwise, product
+from itertools import pairwise, product, takewhile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -35,10 +35,8 @@ import torch
 from torch.utils.collect_env import get_pretty_env_info
 
 from optdl.data import load, pack
-from optdl.experiments import Experiment, accuracy, draw_curves, models
-from optdl.experiments.runs import FULLY_CONNECTED
+from optdl.experiments import Experiment, accuracy, draw_curves
 from optdl.labs import bnp_cnn as lab
-from optdl.records import Record
 from optdl.training import graphed
 
 say = logging.getLogger("gpu").info
@@ -51,7 +49,7 @@ class OutOfTime(BaseException):
 
 
 class Loan:
-    """The time that there is, and what is still planned in the present part."""
+    """The time that there is, and how long the present part may go on."""
 
     def __init__(self, options):
         self.tiny, self.device = options.tiny, "cpu" if options.tiny else "cuda"
@@ -61,20 +59,10 @@ class Loan:
         log = logging.FileHandler(self.folder / "gpu.log", "w", "utf-8")
         kept = {"handlers": [log, logging.StreamHandler(sys.stdout)], "level": "INFO"}
         logging.basicConfig(format="%(relativeCreated)7d ms  %(message)s", **kept)
-        signal.signal(signal.SIGALRM, self.ring)
-
-    def ring(self, *_):
-        """End the present part."""
-        raise OutOfTime
 
     def left(self):
         """Return the seconds that the present part has left."""
         return self.began + self.end - time.monotonic()
-
-    def done(self, name, text):
-        """Take a result off the plan."""
-        self.planned.remove(name)
-        say(f"{name}: {text}")
 
     def experiment(self, module, panels):
         """Return an experiment whose results lie in a folder of its own."""
@@ -83,8 +71,9 @@ class Loan:
 
     def perform(self, part, share):
         """Do a part until a share of the time is used; what goes wrong ends this part alone."""
-        self.end, self.planned = share * self.seconds, []
+        self.end = share * self.seconds
         say(f"--- {part.__name__}: {self.left():.0f} s")
+        signal.signal(signal.SIGALRM, end_part)
         signal.setitimer(signal.ITIMER_REAL, max(self.left(), 0.01))
         try:
             part(self)
@@ -94,80 +83,52 @@ class Loan:
             say("this part failed", exc_info=True)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        if self.planned:
-            say(f"not done: {', '.join(self.planned)}")
 
 
-def machine(loan):
-    """Tell what computes: the GPU, its driver, the versions."""
-    say(get_pretty_env_info())
+def end_part(*_):
+    """Interrupt what runs."""
+    raise OutOfTime
 
 
 def cuda_tests(loan):
     """Run the tests that are skipped where there is no GPU; pytest keeps what came of them."""
-    loan.planned = ["tests.xml"]
     files = (HERE.parent / "tests").rglob("test_*.py")
     files = [str(file) for file in files if "def test_on_a_gpu" in file.read_text("utf-8")]
     kept = f"--junitxml={loan.folder / 'tests.xml'}"
     alone = ["--noconftest", "-W", "ignore"]  # tests/conftest.py needs more packages
     status = pytest.main(["-q", *alone, "-k", "test_on_a_gpu", kept, *files])
-    loan.done("tests.xml", f"exit status {status:d}")
+    say(f"tests.xml: exit status {status:d}")
 
 
 def table_1(loan):
     """Time an epoch of BN, BNP and vanilla, and steps of ResNet-110; all of a size take turns."""
     torch._dynamo.config.skip_nnmodule_hook_guards = False  # BNP has hooks
-    backend, depth = ("eager", 8) if loan.tiny else ("inductor", None)
-    ways = {"": lambda given: given, ", CUDA graph": graphed,
-            ", compiled": partial(torch.compile, backend=backend)}  # fmt: skip
-    dense, deep = loan.experiment(fig9, fig9.PANELS), loan.experiment(fig6, [fig6.large(RESNET)])
-    groups = [
-        product(ways, [*panel.runs, replace(panel.runs[0], label="vanilla", method="vanilla")])
-        for panel in dense.panels
-    ]
-    trained = [run for run in deep.panels[0].runs if run.method != "BNP"]
-    groups += [product(("", ", CUDA graph"), trained)]
-    groups = [{replace(run, label=run.label + way): way for way, run in each} for each in groups]
-    loan.planned = [run.name for group in groups for run in group]
+    compiled = partial(torch.compile, backend="eager" if loan.tiny else "inductor")
+    ways = {"": fig9.eager, ", CUDA graph": graphed, ", compiled": compiled}
+    experiment = loan.experiment(fig9, [*fig9.PANELS, fig6.large(RESNET)])
+    *dense, deep = (panel.runs for panel in experiment.panels)
+    vanilla = (replace(runs[0], label="vanilla", method="vanilla") for runs in dense)
+    groups = [product(ways, [*runs, other]) for runs, other in zip(dense, vanilla, strict=True)]
+    groups += [product(("", ", CUDA graph"), [run for run in deep if run.method != "BNP"])]
+    groups = [{replace(run, label=run.label + way): ways[way] for way, run in g} for g in groups]
     for number, group in enumerate(groups):
         torch.compiler.reset()
         until = loan.left() * (1 - 1 / (len(groups) - number))
-        first = next(iter(group))
-        narrow = None if first.network in FULLY_CONNECTED else torch.bfloat16
-        parts = (deep if narrow else dense).parts(first)
-        x, y = (torch.from_numpy(each).to(loan.device) for each in (parts.train.x, parts.train.y))
-        rows = torch.split(torch.arange(len(y), device=loan.device), first.batch)
-        rows = [each for each in rows if len(each) == first.batch][: 20 if narrow else None]
-        epochs, times = {}, {run: [] for run in group}
-        for run, way in group.items():
-            model = (models.build(run, parts.shape, parts.classes, 0, depth) if narrow
-                     else fig9.network(run, parts, 0))  # fmt: skip
-            model.to(loan.device).to(memory_format=torch.channels_last)
-            epochs[run] = fig9.plain_epoch(run, model, x, y, ways[way], narrow)
-        for turn in range(1 if loan.tiny else 20):
-            if turn and loan.left() < until:
-                break
-            for run, epoch in list(epochs.items()):
-                try:
-                    if turn == 0:
-                        epoch((5 * rows)[:5])  # compiles, captures, starts libraries
-                    times[run].append(epoch(rows))
-                except Exception as error:  # of a compiler, say: the others go on
-                    say(f"{run.name}: {type(error).__name__}: {error}")
-                    del epochs[run]
-                    continue
-                config = run.config() | {"steps": len(rows), "precision": str(narrow or x.dtype)}
-                record = Record({"epoch_seconds": times[run]}, config, 0, f"all {turn + 1} epochs")
-                dense.save_record(record, dense.file(run, 0))
-        for run in epochs:
-            once = float(np.median(times[run]))
-            loan.done(run.name, f"{once:.3f} s, {1e3 * once / len(rows):.2f} ms a step")
-    print(*fig9.table(dense), sep="\n")
+        # all minibatches but the last have one size
+        how = {"steps": 20, "dtype": torch.bfloat16} if group is groups[-1] else {"steps": -1}
+        turns = takewhile(
+            lambda turn, until=until: turn == 0 or loan.left() > until,
+            range(1 if loan.tiny else 20),
+        )
+        for run, record in fig9.time_in_turns(experiment, group, turns, **how).items():
+            once, steps = np.median(record.curves["epoch_seconds"]), record.config["steps"]
+            say(f"{run.name}: {once:.3f} s, {1e3 * once / steps:.2f} ms a step")
+    print(*fig9.table(experiment), sep="\n")
 
 
 def lab_on_gpu(loan):
     """Do the lab with its sections for a GPU: images a second, then an epoch of each run."""
-    full, loan.planned = lab.SMALL if loan.tiny else lab.FULL, ["lab.json"]
+    full = lab.SMALL if loan.tiny else lab.FULL
     modules = (import_module(f"optdl.checks.bnp_cnn.lab_6_{name}") for name in LAB.split())
     parts = {name: value for module in modules for name, value in vars(module).items()}
     told = partial(say, "%s: %.0f images a second")
@@ -176,7 +137,7 @@ def lab_on_gpu(loan):
     path.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         lab.perform_full(parts, user="gpu", predictions={}, path=path, folder=folder, size=size)
-    loan.done("lab.json", lab.full_report(path))
+    say(lab.full_report(path))
 
 
 def figure_6(loan):
@@ -186,7 +147,6 @@ def figure_6(loan):
     """
     experiment = loan.experiment(fig6, [fig6.large(RESNET)])
     [panel] = experiment.panels
-    loan.planned = [run.name for run in panel.runs]
     for old in experiment.checkpoints.glob("*resnet110*.pt"):
         old.unlink()
     start = epoch = 0.0
@@ -201,24 +161,18 @@ def figure_6(loan):
     whole = fig6.LARGE[RESNET][2]
     fit = int((0.9 * loan.left() - ROUNDS * start) / max(epoch, 1e-3))
     epochs = max(0, min(fit, 2 if loan.tiny else whole))
+    share = epochs / whole
     say(f"{epochs} epochs of {whole} fit")
     marks = sorted({math.ceil(epochs * part / ROUNDS) for part in range(ROUNDS + 1)})
     for before, upto in pairwise(marks):
         if loan.left() < start + epoch * (upto - before):
             break  # none has an epoch more than the others
         for run in panel.runs:
-            record = experiment.advance(replace(shortened(run, epochs / whole), epochs=upto))
+            own = {key: share * v for key, v in run.settings.items() if key.startswith("warmup")}
+            own["decay"] = [share * mark for mark in run.settings["decay"]]
+            record = experiment.advance(replace(run, settings=run.settings | own, epochs=upto))
             say(f"{run.label}, epoch {upto}: test accuracy {accuracy([record], 'test_error')} %")
-            if upto == epochs:
-                loan.done(run.name, "all epochs")
     draw_curves(experiment)
-
-
-def shortened(run, share):
-    """Return a run of Figure 6 whose warm-up and drops come after a share of their epochs."""
-    scaled = {name: share * v for name, v in run.settings.items() if name.startswith("warmup")}
-    scaled["decay"] = [share * epoch for epoch in run.settings["decay"]]
-    return replace(run, settings=run.settings | scaled)
 
 
 def main():
@@ -239,8 +193,9 @@ def main():
     if not options.tiny:
         load("cifar10")  # where it is missing, the error tells what to do
     loan = Loan(options)
+    say(get_pretty_env_info())
     # each with the share of the time at which it ends: what one leaves, the next has
-    parts = {machine: 0.03, cuda_tests: 0.12, table_1: 0.37, lab_on_gpu: 0.52, figure_6: 0.97}
+    parts = {cuda_tests: 0.12, table_1: 0.37, lab_on_gpu: 0.52, figure_6: 0.97}
     for part, share in parts.items():
         loan.perform(part, share)
 

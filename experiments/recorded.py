@@ -55,47 +55,54 @@ def by_rate(grids, *names):
 
 
 def recorded(name, settings, trainings, curves=LOSS + ERROR, digits=6):
-    """Record trainings by the function below, or by its steps: see :class:`RecordedRun`."""
+    """Record trainings, as :class:`RecordedRun` has them, of what the function below makes.
 
-    def register(train):
-        run = stepwise(train) if inspect.isgeneratorfunction(train) else train
+    It takes the settings to a network, an optimizer or the rate of SGD, examples for training and
+    for validation and, where it needs them, hooks and options of ``train``; it need not name those
+    of the loop. A generator trains by itself: see :func:`stepped`.
+    """
+
+    def register(make):
+        run = partial(stepped if inspect.isgeneratorfunction(make) else fitted, make)
         RUNS.append(RecordedRun(name, run, settings, trainings, curves, digits))
-        return train
+        return make
 
     return register
 
 
-def stepwise(steps):
-    """Return a training, for the hooks, of what no loop of ``optdl.training`` does.
+def stepped(steps, hooks, **settings):
+    """Record what no loop of ``optdl.training`` does, and show it to the hooks.
 
-    The generator yields the loss of each step, and a dict with what comes to the curves.
+    The generator yields the loss of each step, and dicts with one or more values of curves.
     """
-
-    def training(hooks, **settings):
-        state = State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {})
-        for each in steps(**settings):
-            if isinstance(each, dict):
-                state.append(**each)
-                continue
-            state.loss = each
-            for hook in hooks:
-                hook.after_step(state)
-            if state.stop:
-                break
-        return Record(state.curves)
-
-    return training
+    state = State(torch.nn.Identity(), torch.optim.SGD([torch.zeros(1)]), {})
+    for each in steps(**settings):
+        if isinstance(each, dict):
+            for name, values in each.items():
+                state.curves.setdefault(name, []).extend(np.ravel(values).tolist())
+            continue
+        state.loss = each
+        for hook in hooks:
+            hook.after_step(state)
+        if state.stop:
+            break
+    return Record(state.curves)
 
 
-def fitted(network, opt, parts, hooks, **loop):
-    """Train on the first part, by an optimizer or by SGD at a rate, and validate on the other.
+def fitted(make, hooks, **settings):
+    """Train what a function makes: see :func:`recorded`.
 
     A network that diverges guesses; where other curves are asked for, it is an error.
     """
+    loop = {name: settings[name] for name in ("batch_size", "epochs", "seed")}
+    unused = loop.keys() - inspect.signature(make).parameters
+    made = make(**{name: value for name, value in settings.items() if name not in unused})
+    network, opt, parts, own, options = (*made, (), ())[:5]
     if isinstance(opt, (int, float)):
         opt = torch.optim.SGD(network.parameters(), lr=opt)
+    loop |= dict(options)
     try:
-        return train(network, parts[0], opt, validation=parts[1], hooks=hooks, **loop)
+        return train(network, parts[0], opt, validation=parts[1], hooks=[*own, *hooks], **loop)
     except FloatingPointError:
         guesses = dict.fromkeys(("train_loss", "minibatch_loss"), np.log(10))
         guesses |= {"moved": 0.0, "validation_error": 0.9}
@@ -150,27 +157,25 @@ def in_random_order(seed, data="digits"):
           product("seed {seed}", seeds=range(10))
           | product("{data}, seed {seed}", data=["tumors"], seeds=range(10)),
           ("train_error", "validation_error", "normalized_margin"))  # fmt: skip
-def train_past_zero(seed, few, hidden, lr, hooks, data="digits", **loop):
+def train_past_zero(seed, few, hidden, lr, data="digits"):
     """Train on few examples, far past the last training error, and watch the margins."""
     x, y = in_random_order(seed, data)
-    hooks = [erm.MarginHook(torch.from_numpy(x[:few]), y[:few]), *hooks]
     parts = Examples(x[:few], y[:few]), Examples(x[few:], y[few:])
     network = one_hidden_layer(seed, hidden, torch.nn.ReLU(), bias=False, inputs=x.shape[1])
-    return fitted(network, lr, parts, hooks, seed=seed, **loop)
+    return network, lr, parts, [erm.MarginHook(torch.from_numpy(x[:few]), y[:few])]
 
 
 @recorded("erm-without-halt", {"hidden": 256, "lr": 0.05, "batch_size": 16, "epochs": 300},
           product("seed {seed}", wrong=[100]) | product("right labels, seed {seed}", wrong=[0]),
           ("train_error", "validation_error", "batch_gradient_norm"))  # fmt: skip
-def train_on_wrong_labels(seed, wrong, hidden, lr, hooks, **loop):
+def train_on_wrong_labels(seed, wrong, hidden, lr):
     """Train on 500 digits of which some have wrong labels, without a halt."""
     (x, y), rng = in_random_order(seed), np.random.default_rng(seed)
     picked, noisy = rng.choice(500, size=wrong, replace=False), y[:500].copy()
     noisy[picked] = (noisy[picked] + rng.integers(1, 10, size=wrong)) % 10
     parts = Examples(x[:500], noisy), Examples(x[500:1000], y[500:1000])
-    hooks = [erm.GradientNormHook(*tensors(parts[0]), torch.nn.CrossEntropyLoss()), *hooks]
     network = one_hidden_layer(seed, hidden, torch.nn.ReLU())
-    return fitted(network, lr, parts, hooks, seed=seed, **loop)
+    return network, lr, parts, [erm.GradientNormHook(*tensors(parts[0]), cross_entropy)]
 
 
 # --- Ill-conditioning and the landscape -------------------------------------------------------
@@ -230,13 +235,13 @@ LOSSES = {"squared": conditioning.squared_error, "cross-entropy": cross_entropy}
     | product("{loss} {lr}, seed {seed}", SMALL_BATCHES, loss=["cross-entropy"], lr=(0.01, 0.05))
     | product("{batch_size} examples, seed {seed}", [{"lr": 0.05, "drop": []}], batch_size=[50]),
     ("train_loss", "gradient_norm", "slope", "curvature"))  # fmt: skip
-def train_with_curvature(seed, lr, drop, hooks, loss="squared", **loop):
+def train_with_curvature(seed, lr, drop, loss="squared"):
     """Train by minibatches, and predict the effect of each step on the loss of all digits."""
     network, examples = tanh_network(seed)
     sgd, loss = torch.optim.SGD(network.parameters(), lr=lr), LOSSES[loss]
     curvature = conditioning.CurvatureHook(*tensors(examples), loss)
-    hooks = [curvature, Schedule(sgd, steps=30, decay=drop), *hooks]
-    return train(network, examples, sgd, hooks=hooks, seed=seed, loss=loss, **loop)
+    hooks = [curvature, Schedule(sgd, steps=30, decay=drop)]
+    return network, sgd, (examples, None), hooks, {"loss": loss}
 
 
 @recorded(
@@ -298,11 +303,11 @@ BY_INPUTS = "{inputs} {method}, {lr:g}, seed {seed}"
     | product("SGD at {lr:g}, seed {seed}", by_rate({"SGD": (0.03, 1, 3)}), OTHERS)
     | product("{inputs} " + ONE_SEED, by_rate(CHOSEN["normalized"]), OTHERS, inputs=NORMALIZED),
     LOSS + ERROR)  # fmt: skip
-def train_by_method(seed, method, lr, hooks, inputs="raw", **loop):
+def train_by_method(seed, method, lr, inputs="raw"):
     """Train one hidden layer on digits by an optimizer of the course."""
     network = fully_connected((64, 32, 10), seed=seed)
     opt = Stepped(network.parameters(), getattr(optimizers, method)(lr=lr))
-    return fitted(network, opt, digits(inputs), hooks, seed=seed, **loop)
+    return network, opt, digits(inputs)
 
 
 MATRIX_RATES = dict.fromkeys(("AdamW", "Muon"), (0.0003, 0.001, 0.003, 0.01, 0.03))
@@ -314,14 +319,14 @@ MATRIX_RATES = dict.fromkeys(("AdamW", "Muon"), (0.0003, 0.001, 0.003, 0.01, 0.0
 @recorded("optimizers-muon", TEN_EPOCHS | {"decay": 0.1}, digits=4, trainings=product(
     BY_INPUTS, by_rate(dict.fromkeys(MATRIX_RATES, 0.003)), OTHERS,
     inputs=RAW_OR_NOT))  # fmt: skip
-def train_hidden_matrices(seed, method, lr, decay, hooks, inputs, **loop):
+def train_hidden_matrices(seed, method, lr, decay, inputs):
     """Train three hidden layers: the matrices between them by a method, all else by AdamW."""
     network = fully_connected((64, 64, 64, 64, 10), seed=seed)
     hidden, rest = hidden_matrices(network)
     adamw = partial(torch.optim.AdamW, lr=lr, weight_decay=decay)
     muon = Stepped(hidden, optimizers.Muon(lr, match_adamw=True, decay=decay))
     opt = Together(muon if method == "Muon" else adamw(hidden), adamw(rest))
-    return fitted(network, opt, digits(inputs), hooks, seed=seed, **loop)
+    return network, opt, digits(inputs)
 
 
 FALLS = {
@@ -344,21 +349,20 @@ LONGER = {("cosine", 4): 1, ("WSD", 4): 0.3}
     product(BY_FALL, by_rate(CHOSEN_FALLS, "method", "hidden"), OTHERS, epochs=[10])
     | product(BY_FALL + ", longer", by_rate(LONGER, "method", "hidden"), OTHERS, epochs=[20]),
     LOSS, digits=4)  # fmt: skip
-def train_by_schedule(seed, method, lr, hidden, hooks, **loop):
+def train_by_schedule(seed, method, lr, hidden, epochs, batch_size):
     """Train one hidden layer on digits by SGD with a schedule that ends with the training."""
     network = fully_connected((64, hidden, 10), seed=seed)
     parts = digits("normalized")
-    steps = loop["epochs"] * -(-len(parts[0]) // loop["batch_size"])
+    steps = epochs * -(-len(parts[0]) // batch_size)
     opt = Stepped(network.parameters(), optimizers.SGD(FALLS[method](lr, steps)))
-    return fitted(network, opt, parts, hooks, seed=seed, **loop)
+    return network, opt, parts
 
 
 @lru_cache(maxsize=5)
 def random_turn(n, seed):
     """Return a random orthogonal matrix, uniformly distributed."""
     torch.manual_seed(seed)
-    Q, R = torch.linalg.qr(torch.randn(n, n))
-    return Q * R.diagonal().sign()
+    return torch.nn.init.orthogonal_(torch.empty(n, n))
 
 
 @recorded(
@@ -366,13 +370,13 @@ def random_turn(n, seed):
     product("{method}, straight, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[False])
     | product("{method}, turned, {lr:g}, {seed}", by_rate(TURNED_RATES), turned=[True])
 )  # fmt: skip
-def train_turned(seed, method, lr, turned, hooks, **loop):
+def train_turned(seed, method, lr, turned):
     """Train one hidden layer on digits, in its own coordinates or in those of the seed's turn."""
     network = fully_connected((64, 32, 10), seed=seed)
     parameters, rule = list(network.parameters()), partial(getattr(torch.optim, method), lr=lr)
     turn = random_turn(sum(p.numel() for p in parameters), seed)
     opt = Rotated(parameters, rule, turn) if turned else rule(parameters)
-    return train(network, digits()[0], opt, hooks=hooks, seed=seed, **loop)
+    return network, opt, (digits()[0], None)
 
 
 @recorded(
@@ -381,7 +385,7 @@ def train_turned(seed, method, lr, turned, hooks, **loop):
     | product("{hidden} hidden units, seed {seed}", hidden=(64, 2), lr=[0.2], seeds=[0])
     | product("{hidden} hidden units at {lr}, seed {seed}", hidden=(32, 4), lr=[0.1], seeds=[0]),
     ("train_loss", "batch_gradient_norm", "gradient_noise"))  # fmt: skip
-def train_at_constant_rate(seed, hidden, lr, hooks, **loop):
+def train_at_constant_rate(seed, hidden, lr, batch_size):
     """Train on normalized digits by SGD at a constant rate, and watch the gradient's noise.
 
     That is ‖∇J‖ over all examples, and the root mean square of ‖g − ∇J‖ for a minibatch.
@@ -397,11 +401,10 @@ def train_at_constant_rate(seed, hidden, lr, hooks, **loop):
         each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(parameters, *tensors(examples))
         gradients = torch.cat([g.flatten(1) for g in each.values()], dim=1).double().numpy()
         spread, norm = erm.gradient_spread(gradients), np.linalg.norm(gradients.mean(0))
-        noise = erm.standard_error(spread, loop["batch_size"], len(examples))
+        noise = erm.standard_error(spread, batch_size, len(examples))
         state.append(batch_gradient_norm=norm, gradient_noise=noise)
 
-    hooks = [SimpleNamespace(after_epoch=watch), *hooks]
-    return fitted(network, lr, (examples, None), hooks, seed=seed, **loop)
+    return network, lr, (examples, None), [SimpleNamespace(after_epoch=watch)]
 
 
 STEP_COUNTS = {"method": "SGD", "smallest": 2**-5}, {"method": "Adam", "smallest": 2**-9}
@@ -505,15 +508,13 @@ def activated(seed, activation, widths, deviations):
     product("{inputs}, " + BY_RATE, seeds=FIVE, inputs=INPUTS, lr=(0.05, 0.1, 0.2, 0.4, 0.8, 1.2))
     | product("{inputs}, {depth} hidden, " + BY_RATE, inputs=INPUTS, depth=(0, 1),
               lr=doubled(0.1, 8)))  # fmt: skip
-def train_hidden_layers(
-    seed, activation, factor, inputs, lr, hooks, depth=3, width=64, problem="", **loop
-):
+def train_hidden_layers(seed, activation, factor, inputs, lr, depth=3, width=64, problem=""):
     """Train hidden layers of one width, with the weights of their activation times a factor."""
     widths = np.array([64, *[width] * depth, 10])
     gains = np.array([HIDDEN[activation][1] * factor] * depth + [1])
     deviations = gains * np.sqrt(2 / (widths[:-1] + widths[1:]))  # Glorot's
     network = activated(seed, activation, widths.tolist(), deviations)
-    return fitted(network, lr, digits(inputs), hooks, seed=seed, **loop)
+    return network, lr, digits(inputs)
 
 
 BY_WIDTH = "{activation}, {method}, {scaling}, {width} units, " + BY_RATE
@@ -527,7 +528,7 @@ SCALINGS = by_rate(WIDTH_RATES, "method", "scaling", "width")
 
 @recorded("initialization-widths", {"batch_size": 32, "epochs": 4, "depth": 2},
           product(BY_WIDTH, SCALINGS, FIVE, activation=("tanh", "ReLU")), LOSS, 4)  # fmt: skip
-def train_by_width(seed, activation, method, scaling, width, lr, hooks, depth, base=32, **loop):
+def train_by_width(seed, activation, method, scaling, width, lr, depth, base=32):
     """Train hidden layers whose weights and rates are the usual ones, or scaled by the width."""
     widths, narrow = ((64, *[units] * depth, 10) for units in (width, base))
     scales, rates = mup_factors(widths, narrow if scaling == "μP" else widths)
@@ -537,7 +538,7 @@ def train_by_width(seed, activation, method, scaling, width, lr, hooks, depth, b
     for layer, rate in zip(network[::2], rates, strict=True):
         groups += [{"params": layer.weight, "lr": lr * rate}, {"params": layer.bias}]
     opt = getattr(torch.optim, method)(groups, lr=lr)
-    return fitted(network, opt, digits("normalized"), hooks, seed=seed, **loop)
+    return network, opt, digits("normalized")
 
 
 # --- Batch normalization ----------------------------------------------------------------------
@@ -565,11 +566,10 @@ FEW = 1024  # without a last minibatch of one
     | product(BY_SIZE, normalization=OF_ONE, batch_size=[1], times=[1]), ERROR)  # fmt: skip
 @recorded("batchnorm-normalized", {"inputs": "normalized", "epochs": 5},
           product(BY_SIZE, **MULTIPLES, batch_size=(8, 32)), ERROR)  # fmt: skip
-def train_by_size(seed, normalization, inputs, batch_size, times, hooks, **loop):
+def train_by_size(seed, normalization, inputs, batch_size, times):
     """Train two hidden layers at multiples of a rate in proportion to the minibatch."""
     network = fully_connected((64, 50, 50, 10), RELATIVES[normalization], seed=seed)
-    loop |= {"batch_size": batch_size, "seed": seed}
-    return fitted(network, 0.1 * batch_size / 32 * times, digits(inputs, FEW), hooks, **loop)
+    return network, 0.1 * batch_size / 32 * times, digits(inputs, FEW)
 
 
 OWN_RATES = [
@@ -586,7 +586,7 @@ BY_START = ONE_NETWORK + "factor {factor:g}, seed {seed}"
     product(ONE_NETWORK + BY_RATE, **ALL_FOUR, lr=(0.01, 0.03, 0.1, 0.3, 1, 3), factor=[1])
     | product(BY_START, **ALL_FOUR, lr=[0.1], factor=(0.03, 0.1, 0.3, 1, 3, 10))
     | product(BY_OWN, OWN_RATES, FIVE, inputs=RAW_OR_NOT, factor=[1]), ERROR)  # fmt: skip
-def train_by_rate(seed, normalization, inputs, lr, factor, hooks, part=None, own=None, **loop):
+def train_by_rate(seed, normalization, inputs, lr, factor, part=None, own=None):
     """Train two hidden layers, all initial weights times a factor; who diverges guesses.
 
     A part of the parameters, the hidden layers if none is named, may have its own rate.
@@ -604,8 +604,8 @@ def train_by_rate(seed, normalization, inputs, lr, factor, hooks, part=None, own
         for parameter in torch.nn.ModuleList(parts[part]).parameters():
             parameter.grad *= own / lr
 
-    hooks = [SimpleNamespace(after_backward=scale_gradients), *hooks] if own else hooks
-    return fitted(network, lr, digits(inputs, FEW), hooks, seed=order_seed(seed), **loop)
+    hooks = [SimpleNamespace(after_backward=scale_gradients)] if own else []
+    return network, lr, digits(inputs, FEW), hooks, {"seed": order_seed(seed)}
 
 
 BY_WEIGHTS = "{inputs}, factor {factor}, "
@@ -618,11 +618,11 @@ LARGE_WEIGHTS = {"inputs": RAW_OR_NOT, "epochs": [10], "factor": [10], "own": (1
     | product(BY_WEIGHTS + "seed {seed}", [{"factor": 10, "epochs": 40}], inputs=RAW_OR_NOT)
     | product(BY_WEIGHTS + "hidden layers at {own:g}, seed {seed}", **LARGE_WEIGHTS),
     ("validation_error", "longer", "turned 1", "turned 2", "turned 3"))  # fmt: skip
-def train_and_turn(seed, inputs, factor, hooks, **loop):
+def train_and_turn(seed, inputs, factor, own=None):
     """Train with batch normalization, and watch the weight vectors."""
-    data = tensors(digits(inputs, FEW)[0])
-    hooks = [batchnorm.WeightVectorHook(*data, rate=1.6, every=32), *hooks]
-    return train_by_rate(seed, "bn", inputs, 0.1, factor, hooks, **loop)
+    *plan, hooks, options = train_by_rate(seed, "bn", inputs, 0.1, factor, own=own)
+    watch = batchnorm.WeightVectorHook(*tensors(plan[2][0]), rate=1.6, every=32)
+    return *plan, [*hooks, watch], options
 
 
 @recorded(
@@ -630,12 +630,12 @@ def train_and_turn(seed, inputs, factor, hooks, **loop):
     product(ONE_NETWORK + BY_RATE, seeds=FIVE, normalization=BOTH, inputs=INPUTS, lr=[0.1])
     | product(ONE_NETWORK + BY_RATE, normalization=BOTH, inputs=INPUTS, lr=[0.3]),
     [f"{what} {rate:g}" for what in ("loss", "change") for rate in AHEAD])  # fmt: skip
-def train_along_steps(seed, normalization, inputs, lr, hooks, **loop):
+def train_along_steps(seed, normalization, inputs, lr, batch_size):
     """Train two hidden layers, and look along the gradient after the first step of each epoch."""
     network = fully_connected((64, 50, 50, 10), batchnorm.NORMALIZATIONS[normalization], seed=seed)
     examples, _ = digits(inputs, FEW)
-    along = batchnorm.AlongStepHook(*tensors(examples), AHEAD, every=FEW // loop["batch_size"])
-    return fitted(network, lr, (examples, None), [along, *hooks], seed=seed, **loop)
+    along = batchnorm.AlongStepHook(*tensors(examples), AHEAD, every=FEW // batch_size)
+    return network, lr, (examples, None), [along]
 
 
 SHIFTED = "{normalization}, {inputs}, {depth} hidden, shifts {size:g}, " + BY_RATE
@@ -653,7 +653,7 @@ SHIFTS = [
 
 @recorded("batchnorm-shifts", {"batch_size": 32, "epochs": 5}, product(SHIFTED, SHIFTS, FIVE),
           (*LOSS, *ERROR, "moved"))  # fmt: skip
-def train_shifted(seed, normalization, inputs, depth, size, lr, hooks, **loop):
+def train_shifted(seed, normalization, inputs, depth, size, lr):
     """Train with random shifts of what the hidden layers hand on, and watch the last of them.
 
     ``moved`` is by how many standard deviations its mean on all examples moves in a step; a mean
@@ -682,9 +682,8 @@ def train_shifted(seed, normalization, inputs, depth, size, lr, hooks, **loop):
         state.append(moved=np.mean(moved))
         moved.clear()
 
-    hooks = [SimpleNamespace(after_step=after_step, after_epoch=after_epoch), *hooks]
     torch.manual_seed(seed)
-    return fitted(network, lr, parts, hooks, seed=seed, **loop)
+    return network, lr, parts, [SimpleNamespace(after_step=after_step, after_epoch=after_epoch)]
 
 
 # --- Dropout ----------------------------------------------------------------------------------
@@ -723,11 +722,9 @@ def train_dropped(seed, p, epochs, problem="", count=300, wrong=0.1, **network):
     for name, part in parts.items():
         curves = dropout.train_with_dropout(examples, part, p, seed, epochs=epochs, **network)
         yield from curves.train_loss  # what the hooks see: the loss before each epoch
-        losses, errors = curves.validation_loss[1:], curves.validation_error[1:]
-        for loss, error in zip(losses, errors, strict=True):
-            yield {f"{name}_loss": loss, f"{name}_error": error}
-    for loss in curves.train_loss[1:]:
-        yield {"train_loss": loss}
+        yield {f"{name}_loss": curves.validation_loss[1:]}
+        yield {f"{name}_error": curves.validation_error[1:]}
+    yield {"train_loss": curves.train_loss[1:]}
 
 
 # --- Batch normalization preconditioning ------------------------------------------------------
@@ -749,13 +746,12 @@ AVERAGES = [
 @recorded("bnp-averages", {"method": "BNP"},
           product("{form}, ρ = {rho}, {batch_size}, {lr:g}, {seed}", AVERAGES),
           ("minibatch_loss", *ERROR), digits=4)  # fmt: skip
-def train_dense(seed, method, lr, hooks, rho=0.99, form="Algorithm 2", **loop):
+def train_dense(seed, method, lr, rho=0.99, form="Algorithm 2"):
     """Train three hidden layers of 100 units on digits by one of the methods."""
     layers = {"BN": "bn", "LN": "ln"}.get(method)
     network = fully_connected((64, 100, 100, 100, 10), layers, seed=seed)
-    if method == "BNP":
-        hooks = [bnp.BNP(network, rho, corrected=FORMS[form]), *hooks]
-    return fitted(network, lr, digits(validation=238), hooks, seed=seed, **loop)
+    hooks = [bnp.BNP(network, rho, corrected=FORMS[form])] if method == "BNP" else []
+    return network, lr, digits(validation=238), hooks
 
 
 for size, rates in DENSE_RATES.items():
@@ -839,14 +835,13 @@ BY_MULTIPLE = "{method}, {batch_size}, {times:g} times the rate, seed {seed}"
 
 @recorded("bnp_cnn-minibatches", {},
           product(BY_MULTIPLE, CNN_RUNS, range(2), times=(0.3, 1, 3)), ERROR)  # fmt: skip
-def train_convolutions(method, lr, times, hooks, **loop):
+def train_convolutions(seed, method, lr, times):
     """Train the network of five layers by one of the methods, on 400 digits of 24 × 24 pixels."""
     data = load("digits").subset(400)
     parts = (data.x_train, data.y_train), (data.x_test, data.y_test)
     large = [Examples(x.reshape(-1, 1, 8, 8).repeat(3, 2).repeat(3, 3), y) for x, y in parts]
-    network = cnn5(1, 24, normalization=CNN_METHODS[method], seed=loop["seed"])
-    hooks = [bnp.BNP(network), *hooks] if method == "BNP" else hooks
-    return fitted(network, lr * times, large, hooks, **loop)
+    network = cnn5(1, 24, normalization=CNN_METHODS[method], seed=seed)
+    return network, lr * times, large, [bnp.BNP(network)] if method == "BNP" else []
 
 
 if __name__ == "__main__":

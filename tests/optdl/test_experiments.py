@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import json
 import re
 import runpy
 import subprocess
@@ -10,6 +9,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,23 +19,22 @@ from bnp_loops import assert_same, gradients, preconditioned
 from hang import HANG
 from torch import nn
 
-from optdl.batchnorm import BatchNorm, PopulationStatisticsHook
+from optdl.batchnorm import PopulationStatisticsHook
 from optdl.bnp import running_statistics
-from optdl.data import Examples, load
+from optdl.data import Examples
 from optdl.experiments import Experiment, Panel, Run, Tuning, models, report, tuning
 from optdl.experiments import experiment as performing
-from optdl.experiments.examples import generated_images, parts, standardized
+from optdl.experiments.examples import generated_images, parts
 from optdl.experiments.hooks import PartOfP
 from optdl.experiments.models import build, preconditioner
-from optdl.experiments.runs import FULLY_CONNECTED, METHODS, NETWORKS, kind
+from optdl.experiments.runs import FULLY_CONNECTED, INPUTS, METHODS, NETWORKS, kind
 from optdl.records import Record
-from optdl.training import State, train
+from optdl.training import State
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "experiments"
+FOLDER = Path(__file__).resolve().parents[2] / "experiments"
 # They have another form, and tests of their own.
-OTHERS = {"recorded.py", "gpu.py"}
-FILES = sorted(path.name for path in FOLDER.glob("*.py") if path.name not in OTHERS)
+FILES = sorted({path.name for path in FOLDER.glob("*.py")} - {"recorded.py", "gpu.py"})
+PANELS = {name: runpy.run_path(str(FOLDER / name))["PANELS"] for name in FILES}
 # One for each kind of network, with images from files, with what is watched.
 QUICK = {"fig5.py", "fig7.py", "fig8.py", "fig9.py"}
 PROGRAMS = [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x in FILES]
@@ -43,64 +42,38 @@ PROGRAMS = [pytest.param(x, marks=[] if x in QUICK else pytest.mark.slow) for x 
 
 def program(name, *arguments):
     """Return the experiment of a file, with its committed results."""
-    file = str(FOLDER / name)
-    return Experiment(file, runpy.run_path(file)["PANELS"], arguments)
+    return Experiment(str(FOLDER / name), PANELS[name], arguments)
 
 
 @pytest.mark.row("P-18", "P-19", "P-20", "P-26", "P-27", "P-28")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run_and_draw(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", [name, f"--results={tmp_path}", "--smoke", "--seeds=1"])
-    panels = runpy.run_path(str(FOLDER / name), run_name="__main__")["PANELS"]
-    results = tmp_path / Path(name).stem
-    found = [Record.load(file) for file in results.glob("*.json")]
-    # on the same small data, two panels may ask for the same run
-    wanted = {
-        (one.label, one.network, min(one.batch, 32), one.inputs, rate)
-        for panel in panels
-        for one in panel.runs
-        for rate in (panel.tuning and panel.tuning.rates[:1]) or [one.rate]
-    }
-    assert len(found) == len(wanted)
-    for record in found:
-        assert record.stop == f"all {record.config['epochs']} epochs", record.config
-        # which may name the CUDA of its wheel besides
-        assert torch.__version__.startswith(record.versions["torch"])
-        assert {"label", "network", "batch", "rate", "data"} <= set(record.config)
+    arguments = [f"--results={tmp_path}", "--smoke", "--seeds=1"]
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    runpy.run_path(str(FOLDER / name), run_name="__main__")
+    figure = program(name, *arguments)
+    for panel in figure.panels:
+        for run in panel.runs:
+            [variant] = figure.variants(panel, run)
+            record = Record.load(figure.file(variant, 0))
+            assert record.stop == f"all {run.epochs} epochs"
+            assert record.config["batch"] <= 32
     for ending in ("svg", "png"):
-        drawn = list(results.glob(f"{results.name}*.{ending}"))
-        assert drawn
-        assert all(file.stat().st_size > 5000 for file in drawn)
-    times = {file: file.stat().st_mtime_ns for file in results.glob("*.json")}
-    Experiment(str(FOLDER / name), panels).perform()  # with the same arguments
-    assert {file: file.stat().st_mtime_ns for file in times} == times  # nothing is run twice
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_runs_have_distinct_names_networks_and_optimizers(name):
-    panels = runpy.run_path(str(FOLDER / name))["PANELS"]
-    runs = {run.name: run for panel in panels for run in panel.runs}
-    convolutional = [one for one in runs.values() if one.network not in FULLY_CONNECTED]
-    assert all(one.inputs == "standardized" for one in convolutional), "the protocol says so"
-    kinds = {(run.network, run.method, str(run.settings)): run for run in runs.values()}
-    for run in kinds.values():
-        model = build(run, (3, 32, 32), 10, seed=0, depth=8)
-        models.optimizer(run, model)
-        preconditioner(run, model, check_finite=True)
-    curves = [run.curve for panel in panels if panel.tuning for run in panel.runs]
-    assert len(set(curves)) == len(curves)
+        sizes = [file.stat().st_size for file in figure.figures.glob(f"{figure.name}*.{ending}")]
+        assert min(sizes, default=0) > 5000
 
 
 @pytest.mark.slow
 @pytest.mark.row("P-20", "P-27", "LAB-6")
 def test_gpu_program_runs_small_on_cpu(tmp_path):
-    command = [sys.executable, FOLDER / "gpu.py", "--tiny", "--minutes=10", "--results", tmp_path]
+    command = [sys.executable, FOLDER / "gpu.py", "--tiny", "--minutes=60", "--results", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
-    log = (tmp_path / "gpu.log").read_text("utf-8")
-    assert "failed" not in log
-    assert "not done" not in log
+    assert "failed" not in (tmp_path / "gpu.log").read_text("utf-8")
     assert "3 skipped" in done.stdout  # the tests that need CUDA
+    # three methods in three ways at two sizes, three residual networks in two ways
+    assert len(list((tmp_path / "fig9").glob("*.json"))) == 18 + 6
+    assert (tmp_path / "lab.json").exists()
     fig6 = program("fig6.py", "--smoke", "--only=cifar10-resnet110", f"--results={tmp_path}")
     found = {name: records[0] for name, records in fig6.records().items()}
     assert len(found) == 4
@@ -119,17 +92,13 @@ def test_gpu_program_runs_small_on_cpu(tmp_path):
         ("--seeds=0", "argument --seeds: expected 1 or more, got 0"),
         ("--data=cifar", "invalid choice: 'cifar'"),
         (f"--results={__file__}", "results cannot be written"),
+        ("--examples=50", "has minibatches of 60, and there are 45 training examples"),
     ],
 )
 def test_wrong_arguments_are_refused(tmp_path, capsys, argument, message):
-    with pytest.raises(SystemExit):
-        experiment(tmp_path, argument)
-    assert message in capsys.readouterr().err
-
-
-def test_fewer_examples_than_minibatch_are_refused(tmp_path):
-    with pytest.raises(SystemExit, match="has minibatches of 60, and there are 45 training exam"):
-        experiment(tmp_path, "--examples", "50").perform()
+    with pytest.raises(SystemExit) as refusal:
+        experiment(tmp_path, argument).perform()
+    assert message in f"{capsys.readouterr().err}{refusal.value}"
 
 
 def experiment(folder: Path, *arguments: str, tuning: Tuning | None = None, **change) -> Experiment:
@@ -153,13 +122,10 @@ def test_only_more_epochs_or_changed_settings_rerun(tmp_path, capsys):
     assert {record.config["settings"]["first"] for record in records} == {False}
 
 
-CONVOLUTIONS = {"network": "cnn5", "data": "generated", "rate": 0.01}
-
-
-@pytest.mark.parametrize("change", [{}, pytest.param(CONVOLUTIONS, marks=pytest.mark.slow)])
-def test_interrupted_run_resumes_bit_identically(tmp_path, monkeypatch, capsys, change):
-    own = {"batch": 16} | change
-    parts, whole = (partial(experiment, tmp_path / n, "--seeds=1", **own) for n in ("cut", "whole"))
+def test_interrupted_run_resumes_bit_identically(tmp_path, monkeypatch, capsys):
+    parts, whole = (
+        partial(experiment, tmp_path / name, "--seeds=1", batch=16) for name in ("cut", "whole")
+    )
     save, saves = torch.save, itertools.count(1)
 
     def interrupted(*arguments):
@@ -176,24 +142,6 @@ def test_interrupted_run_resumes_bit_identically(tmp_path, monkeypatch, capsys, 
     [[record]], [[expected]] = (one().perform().values() for one in (parts, whole))
     assert record.curves == expected.curves
     assert len(record.curves["minibatch_loss"]) == 4
-
-
-@pytest.mark.parametrize("network", [{}, CONVOLUTIONS])
-def test_diverged_run_is_recorded_and_not_repeated(tmp_path, capsys, network):
-    change = network | {"method": "vanilla", "rate": 1e30}
-    one = experiment(tmp_path, **change)
-    assert one.perform() == {}  # it has no curves
-    files = sorted((tmp_path / "toy").glob("*.json"))
-    assert len(files) == 2
-    stop = Record.load(files[0]).stop
-    assert re.match("diverged: the loss is nan at step", stop)
-    output = capsys.readouterr()
-    assert stop in output.out
-    assert "try a smaller learning rate" in output.err.lower()
-    assert report.draw_curves(one) == []
-    times = [file.stat().st_mtime_ns for file in files]
-    experiment(tmp_path, **change).perform()
-    assert [file.stat().st_mtime_ns for file in files] == times
 
 
 @torch.no_grad()
@@ -216,81 +164,71 @@ DRAWN = ("vanilla", "BN", "BN+input", "BNP", "BNP, not the first layer")
 
 @pytest.mark.row("P-26", "F-10")
 @pytest.mark.parametrize(
-    ("name", "number", "seeds", "methods"), [("fig5.py", 0, 3, None), ("fig3.py", 2, 5, DRAWN)]
+    ("name", "number", "seeds", "methods"), [("fig5.py", 0, 3, None), ("fig3.py", 3, 5, DRAWN)]
 )
-def test_panel_draws_loss_and_accuracy_of_chosen_rates(name, number, seeds, methods):
+def test_panels_and_searches_share_a_style(name, number, seeds, methods):
     figure = program(name, f"--seeds={seeds}")
-    panel = figure.panels[number]
-    axes = None if methods else plt.subplots(1, 2)[1]
-    report.draw_panel(figure, panel, axes, methods)
-    fig = plt.gcf()
-    drawn = [run for run in panel.runs if methods is None or run.label in methods]
-    chosen = [figure.chosen(panel, run) for run in drawn]
+    panel, rates = figure.panels[number], plt.figure().subplots()
+    report.draw_rates(figure, [panel], [rates], 10, methods)
+    report.draw_panel(figure, panel, None if methods else plt.subplots(1, 2)[1], methods)
+    fig, runs = plt.gcf(), [run for run in panel.runs if run.label in (methods or run.label)]
     for ax, curve in zip(fig.axes, ("minibatch_loss", "test_error"), strict=True):
-        assert [line.get_label() for line in ax.lines] == [run.label for run in drawn]
-        for line, run in zip(ax.lines, chosen, strict=True):
-            files = [figure.file(run, seed) for seed in range(seeds)]
-            values = np.mean([json.loads(f.read_text())["curves"][curve] for f in files], axis=0)
+        for line, tried, run in zip(ax.lines, rates.lines, runs, strict=True):
+            records = figure.ended(figure.chosen(panel, run))
+            values = np.mean([record.curves[curve] for record in records], axis=0)
             np.testing.assert_allclose(line.get_ydata(), abs(values - (curve == "test_error")))
+            found = tuning.scores(Record.load(figure.tuning_file(run)), 10)
+            assert dict(zip(*tried.get_data(), strict=True)) == pytest.approx(found)
+            assert line.get_label() == tried.get_label() == run.label
+            assert line.get_color() == tried.get_color()
+            assert line.get_linestyle() == tried.get_linestyle()
         assert ax.get_legend() is None
     fig.canvas.draw()
     assert all(re.fullmatch(r"\d+%", tick.get_text()) for tick in fig.axes[1].get_yticklabels())
     [legend] = fig.legends
-    assert {text.get_text() for text in legend.texts} == {run.label for run in drawn}
+    assert [text.get_text() for text in legend.texts] == [run.label for run in runs]
+    assert rates.get_title() == panel.title.partition(", ")[2]
     if methods:  # one above the other
         assert [ax.get_xlabel() for ax in fig.axes] == ["", "epoch"]
-    plt.close(fig)
-
-
-@pytest.mark.row("F-10")
-def test_rate_search_is_drawn_in_panel_style():
-    fig3 = program("fig3.py")
-    panel, ax = fig3.panels[3], plt.figure().subplots()
-    report.draw_rates(fig3, [panel], [ax], 10, DRAWN)
-    report.draw_panel(fig3, panel, methods=DRAWN)
-    drawn = [run for run in panel.runs if run.label in DRAWN]
-    for line, curve, run in zip(ax.lines, plt.gcf().axes[0].lines, drawn, strict=True):
-        assert line.get_label() == curve.get_label() == run.label
-        assert line.get_color() == curve.get_color()
-        assert line.get_linestyle() == curve.get_linestyle()
-        found = tuning.scores(Record.load(fig3.tuning_file(run)), 10)
-        assert dict(zip(*line.get_data(), strict=True)) == pytest.approx(found)
-    assert len({line.get_color() for line in ax.lines}) == 3, "a color for each method"
-    assert ax.get_title() == "standardized inputs"
     plt.close("all")
 
 
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
+        (None, "diverged: the loss is nan at step"),
         (FileNotFoundError("cifar is missing\nGet the file"), "data missing: cifar is missing"),
         (MemoryError("too large"), "out of memory: too large"),
         (torch.OutOfMemoryError("CUDA out of memory."), "out of memory: CUDA out of memory."),
         (RuntimeError("you tried to allocate memory"), "out of memory: you tried"),
-        (RuntimeError("shapes"), None),  # a fault of the program
     ],
 )
 def test_failures_are_reported_recorded_and_retried(tmp_path, monkeypatch, capsys, error, outcome):
-    def fail(*arguments, **options):
-        raise error
-
-    monkeypatch.setattr(performing, "train", fail)
-    one, grid = experiment(tmp_path), Tuning(rates=(0.01, 0.1), epochs=1, seeds=1)
-    if outcome is None:
-        with pytest.raises(RuntimeError, match="shapes"):
-            one.perform()
-        return
-    assert one.perform() == {}
-    assert f"{outcome.partition(':')[0]}: {error}" in capsys.readouterr().err
-    searched = experiment(tmp_path, tuning=grid)
-    assert searched.perform() == {}
-    assert not searched.tuning_file(searched.panels[0].runs[0]).exists()  # it has no score
+    if error:
+        monkeypatch.setattr(performing, "train", Mock(side_effect=error))
+    one = experiment(tmp_path, **({} if error else {"method": "vanilla", "rate": 1e30}))
+    assert one.perform() == {}  # it has no curves
     file = one.file(one.panels[0].runs[0], 0)
-    assert Record.load(file).stop.startswith(outcome)
+    stop, before = Record.load(file).stop, file.stat().st_mtime_ns
+    assert stop.startswith(outcome)
+    shown = capsys.readouterr().err
+    assert outcome.partition(":")[0] in shown
+    assert str(error or "Try a smaller learning rate") in shown
     assert report.draw_curves(one) == []
+    searched = experiment(tmp_path, tuning=Tuning((0.01, 0.1), epochs=1, seeds=1))
+    if error:
+        assert searched.perform() == {}
+        assert not list(tmp_path.rglob("tuning/*"))  # it has no score
     monkeypatch.undo()
-    experiment(tmp_path).perform()
-    assert Record.load(file).stop == "all 4 epochs"
+    one.perform()
+    assert Record.load(file).stop == ("all 4 epochs" if error else stop)
+    assert (file.stat().st_mtime_ns == before) == (error is None)
+
+
+def test_faults_of_the_program_are_raised(tmp_path, monkeypatch):
+    monkeypatch.setattr(performing, "train", Mock(side_effect=RuntimeError("shapes")))
+    with pytest.raises(RuntimeError, match="shapes"):
+        experiment(tmp_path).perform()
 
 
 @pytest.mark.row("P-18")
@@ -354,13 +292,12 @@ def test_input_normalization_and_first_layer_are_optional():
         assert {(norm.rho, norm.eps) for norm in norms} == {(0.99, 1e-3)}
         assert {getattr(norm, "s_max", None) for norm in norms} == {own.get("s_max")}
     model, _ = built("cnn5", "BN", input=True)
-    assert isinstance(model[0], BatchNorm)
     assert model[0].features == 3
     assert isinstance(built("fc2", "BNP", (1, 8, 8), part="rate")[1][0], PartOfP)
-    _, [bnp] = built("cnn5", "BNP", first=False)
-    assert repr(bnp).startswith("BNP(layers=['3'")
-    assert not bnp._splits
-    assert built("cnn5", "BNP", split=True)[1][0]._splits
+    for splits in (False, True):
+        _, [bnp] = built("cnn5", "BNP", first=False, split=splits)
+        assert repr(bnp).startswith("BNP(layers=['3'")
+        assert bnp._splits == splits
 
 
 @pytest.mark.parametrize(
@@ -388,23 +325,19 @@ def test_preconditioner_part_matches_matrix_part(part, centered, scaled, rng):
 # --- Examples and rates -----------------------------------------------------------------------
 
 
-def test_parts_are_disjoint_and_test_is_official():
-    digits = load("digits")
-    found, split = parts(digits, "raw", 60, images=False), digits.split(0.1)  # always the same
+def test_parts_split_images_and_standardize_channels():
+    data, flat = generated_images(), {"batch": 60, "images": False}
+    raw, moved = (parts(data, inputs, **flat) for inputs in INPUTS)
+    split = data.split(0.1)  # always the same
+    by_channel = split.train.x.reshape(len(split.train), 3, -1)
+    mean, std = by_channel.mean((0, 2))[:, None], by_channel.std((0, 2))[:, None]
     for name in ("train", "validation", "test"):
-        np.testing.assert_array_equal(getattr(found, name).x, getattr(split, name).x)
-    np.testing.assert_array_equal(found.test.x, digits.x_test)
-
-
-def test_pixels_are_standardized_by_training_statistics(rng):
-    x = rng.normal([1.0, 2.0, 30.0, 40.0], [1, 2, 3, 4], size=(50, 4)).astype(np.float32)
-    first, other = (Examples(part, np.zeros(25, int)) for part in (x[:25], x[25:]))
-    fitted, moved = standardized((first, other), channels=2)
-    by_channel = fitted.x.reshape(25, 2, 2)
-    np.testing.assert_allclose(by_channel.mean((0, 2)), 0, atol=1e-6)
-    np.testing.assert_allclose(by_channel.std((0, 2)), 1, rtol=1e-6)
-    mean, std = x[:25, 2:].mean(), x[:25, 2:].std()
-    np.testing.assert_allclose(moved.x[:, 2:], (x[25:, 2:] - mean) / std, rtol=1e-4)
+        x = getattr(split, name).x
+        np.testing.assert_array_equal(getattr(raw, name).x, x)
+        expected = (x.reshape(len(x), 3, -1) - mean) / std
+        np.testing.assert_allclose(getattr(moved, name).x, expected.reshape(x.shape), atol=1e-4)
+    np.testing.assert_array_equal(raw.test.x, data.x_test)
+    assert len(parts(data, "raw", 107, images=True).train) == 107  # of 108: BN refuses a single one
 
 
 @pytest.mark.parametrize("pairs", [False, True])
@@ -412,10 +345,9 @@ def test_best_rates_are_chosen_trained_and_kept(tmp_path, capsys, pairs):
     how = Tuning(() if pairs else (1e-3, 1e-2), epochs=1, seeds=2, paper=1 - pairs, pairs=pairs)
     change = {"method": "vanilla", "label": "vanilla", "rate": 0.02, "epochs": 2}
     one = experiment(tmp_path, "--examples=2000", tuning=how, **change)
-    records = one.perform()
-    [panel], [run] = one.panels, one.panels[0].runs
-    found = tuning.scores(Record.load(one.tuning_file(run)), 10)
-    chosen = one.chosen(panel, run)
+    records, [panel] = one.perform(), one.panels
+    [run], tried = panel.runs, Record.load(one.tuning_file(panel.runs[0]))
+    found, chosen = tuning.scores(tried, 10), one.chosen(panel, run)
     best = (chosen.rate, chosen.settings["first_rate"]) if pairs else chosen.rate
     assert found[best] == max(found.values())
     if pairs:
@@ -427,12 +359,13 @@ def test_best_rates_are_chosen_trained_and_kept(tmp_path, capsys, pairs):
     assert {name: len(kept) for name, kept in records.items()} == lengths
     for record in records[chosen.name]:
         assert {"test_error", "validation_error", "minibatch_loss"} <= set(record.curves)
-    mean = np.mean([100 * (1 - r.curves["test_error"][-1]) for r in records[chosen.name]])
-    assert report.accuracy(records[chosen.name], "test_error").startswith(f"{mean:.1f} (")
-    assert not any("test" in name for name in Record.load(one.tuning_file(run)).curves)
+    assert not any("test" in name for name in tried.curves)
     times = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
-    experiment(tmp_path, "--examples=2000", tuning=how, **change).perform()
+    one.perform()
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == times
+    experiment(tmp_path, tuning=replace(how, epochs=2), **change).perform()
+    again = Record.load(one.tuning_file(run)).curves  # rates of another schedule are not mixed
+    assert {len(errors) for errors in again.values()} == {2}
 
 
 def test_best_pair_of_rates_is_a_local_optimum():
@@ -451,52 +384,28 @@ def test_best_pair_of_rates_is_a_local_optimum():
 
 
 @pytest.mark.row("F-10")
-@pytest.mark.parametrize(
-    ("method", "optimizer"),
-    [("vanilla", "sgd"), ("LN", "momentum"), ("BNP", "sgd"), ("BNP", "adam")],
-)
-def test_first_layer_moves_at_its_own_rate(method, optimizer):
-    """One step at two rates: each layer moves as it does when all have its rate."""
-
-    def moved(rate, first):
-        bnp = {"first": False, "split": optimizer == "adam"} if method == "BNP" else {}
-        own = {"first_rate": first, **bnp}
-        one = Run(method, "digits", "fc2", method, 60, rate, 1, optimizer, settings=own)
-        model = build(one, (1, 8, 8), 10, seed=0)
-        before = [p.detach().clone() for p in model.parameters()]
-        moving = models.optimizer(one, model)
-        examples = Examples(*(part[:60] for part in (digits.x_train, digits.y_train)))
-        hooks = [models.schedule(one, moving, 1), *preconditioner(one, model, True)]
-        train(model, examples, moving, epochs=1, batch_size=60, hooks=hooks)
-        return [(p - q).detach() for p, q in zip(model.parameters(), before, strict=True)]
-
-    digits = load("digits")
-    both, alike, slow = moved(0.1, 0.02), moved(0.1, None), moved(0.02, None)
-    for step, expected in zip(both, [*slow[:2], *alike[2:]], strict=True):
-        torch.testing.assert_close(step, expected)
-    assert not torch.equal(slow[0], alike[0])
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_first_layer_moves_at_its_own_rate(optimizer):
+    run = Run("", "digits", "fc2", "LN", 60, 0.1, 1, optimizer, settings={"first_rate": 0.02})
+    model = build(run, (1, 8, 8), 10, seed=0)
+    moving = models.optimizer(run, model)
+    models.schedule(run, moving, 1).after_step(State(model, moving, curves={}, step=1))
+    later, first = moving.param_groups
+    assert (later["lr"], first["lr"]) == (0.1, 0.02)
+    assert [id(p) for p in first["params"]] == [id(p) for p in model[1].parameters()]
+    assert len(later["params"]) == len([*model.parameters()]) - 2
 
 
 @pytest.mark.row("F-10")
 def test_pairs_start_at_rates_of_figures_3_4():
-    program = runpy.run_path(str(FOLDER / "first_layer.py"))
-    for panel in program["PANELS"]:
+    schedules = runpy.run_path(str(FOLDER / "first_layer.py"))["SCHEDULES"]
+    for panel in PANELS["first_layer.py"]:
         for run in panel.runs if panel.tuning and not panel.tuning.rates else []:
-            folder = FOLDER / "results" / program["SCHEDULES"][run.batch][0]
+            folder = FOLDER / "results" / schedules[run.batch][0]
             record = Record.load(folder / "tuning" / f"{run.curve}.json")
             assert tuning.best_rate(tuning.scores(record, 10)) == run.rate
             assert record.config["epochs"] == panel.tuning.epochs
-            final = Record.load(folder / f"{run.name}-4.json")
-            assert final.config == run.config()
-
-
-def test_rates_of_another_schedule_are_not_mixed(tmp_path, capsys):
-    for epochs in (1, 2):
-        grid = Tuning(rates=(0.01, 0.1), epochs=epochs, seeds=1)
-        one = experiment(tmp_path, "--seeds", "1", tuning=grid)
-        one.perform()
-    errors = Record.load(one.tuning_file(one.panels[0].runs[0])).curves
-    assert {len(values) for values in errors.values()} == {2}
+            assert Record.load(folder / f"{run.name}-4.json").config == run.config()
 
 
 def test_diverged_seed_counts_as_a_guess():
@@ -506,11 +415,8 @@ def test_diverged_seed_counts_as_a_guess():
 
 
 def test_spread_excludes_diverged_runs_unless_all_diverged():
-    fine = [Record({"loss": [2.0, 1.0]}), Record({"loss": [4.0, 2.0, 0.5]})]
-    bad = Record({"loss": [9.0]}, stop="diverged at step 3")
-    mean, low, high = report.spread([*fine, bad], "loss")
-    assert (mean.tolist(), low.tolist(), high.tolist()) == ([3.0, 1.5], [2.0, 1.0], [4.0, 2.0])
-    assert report.spread([bad], "loss")[0].tolist() == [9.0]
+    fine, bad = Record({"loss": [2.0]}), Record({"loss": [9.0]}, stop="diverged at step 3")
+    assert [report.spread(r, "loss")[0].tolist() for r in ([fine, bad], [bad])] == [[2.0], [9.0]]
 
 
 def test_method_colors_agree_across_figures():
@@ -518,13 +424,6 @@ def test_method_colors_agree_across_figures():
     assert report._styles(["vanilla", "vanilla", "BN", "BNP"]) == [(0, 0), (0, 2), (1, 1), (3, 3)]
     # a method without a color of its own takes one that nobody has
     assert report._styles(["GN", "BNP", "BNP+GN", "BN"]) == [(0, 0), (3, 3), (2, 2), (1, 1)]
-
-
-def test_generated_images_are_separable():
-    data = generated_images()
-    centers = np.array([data.x_train[data.y_train == label].mean(axis=0) for label in range(10)])
-    distances = ((data.x_test[:, None] - centers) ** 2).sum(axis=2)
-    assert (distances.argmin(axis=1) == data.y_test).all()
 
 
 # --- The results that are committed -----------------------------------------------------------
@@ -545,19 +444,20 @@ def test_committed_results_on_digits_are_reproduced(tmp_path, seed):
 
 
 def test_committed_results_are_small_and_match_the_code():
-    assert RESULTS
     assert sum(file.stat().st_size for file in RESULTS) < 3e6
     configs = {}
     for figure in map(program, FILES):
-        for panel in figure.panels:
-            for run in panel.runs:
-                file = figure.tuning_file(run)
-                if panel.tuning and file.exists():  # of this configuration, and complete
-                    assert figure.chosen(panel, run), file
-                    configs[file] = None
-                for variant in {run, *figure.variants(panel, run)}:
-                    for seed in figure.seeds:
-                        configs[figure.file(variant, seed)] = variant.config()
+        searched = [run.curve for panel in figure.panels if panel.tuning for run in panel.runs]
+        assert len(set(searched)) == len(searched), figure.name
+        for panel, run in ((each, run) for each in figure.panels for run in each.runs):
+            assert run.network in FULLY_CONNECTED or run.inputs == "standardized", "the protocol"
+            file = figure.tuning_file(run)
+            if panel.tuning and file.exists():  # of this configuration, and complete
+                assert figure.chosen(panel, run), file
+                configs[file] = None
+            for variant in {run, *figure.variants(panel, run)}:
+                for seed in figure.seeds:
+                    configs[figure.file(variant, seed)] = variant.config()
     for file in RESULTS:
         record, expected = Record.load(file), configs[file]
         assert "commit" in record.versions

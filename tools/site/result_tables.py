@@ -34,11 +34,6 @@ def records(name: str) -> list[Record]:
     return [load(file) for file in files]
 
 
-def ended(name: str) -> list[Record]:
-    """Return the seeds of a run that did not diverge."""
-    return [record for record in records(name) if not record.stop.startswith("diverged")]
-
-
 def search(curve: str) -> dict[Any, float]:
     """Return the validation accuracy of each rate, or pair of rates, that a search tried."""
     file = RESULTS / re.sub("/", "/tuning/", f"{curve}.json")
@@ -68,16 +63,23 @@ def plain(number: float) -> str:
     return np.format_float_positional(number, trim="-")
 
 
+def by_epoch(name: str, curve: str = "test_error") -> np.ndarray:
+    """Return a curve, of errors the accuracy in percent: a row for each seed but those diverged."""
+    ended = [record for record in records(name) if not record.stop.startswith("diverged")]
+    values = np.array([record.curves[curve] for record in ended])
+    return 100 - 100 * values if curve.endswith("error") else values
+
+
 def loss(name: str, epoch: int = 0) -> str:
     """Return mean and range of the training loss of the last epoch, or of another."""
-    values = np.array([record.curves["minibatch_loss"][epoch - 1] for record in ended(name)])
+    values = by_epoch(name, "minibatch_loss")[:, epoch - 1]
     spread = f" ({values.min():.3f}–{values.max():.3f})" if len(values) > 1 else ""
     return f"{values.mean():.3f}{spread}"
 
 
-def by_epoch(name: str) -> np.ndarray:
-    """Return the test accuracy after each epoch, a row for each seed."""
-    return 100 - 100 * np.array([record.curves["test_error"] for record in ended(name)])
+def mean_accuracy(name: str, epoch: int) -> str:
+    """Return the mean test accuracy after an epoch."""
+    return f"{by_epoch(name).mean(axis=0)[epoch - 1]:.1f}"
 
 
 def setting(field: str, default: float, name: str) -> str:
@@ -104,10 +106,7 @@ COLUMNS: dict[str, Callable[[str], str]] = {
     "at one rate for both": of_paper,
     "gain in epoch 9": lambda name: f"{np.diff(by_epoch(name).mean(axis=0))[7]:.1f}",
 }
-COLUMNS |= {
-    f"epoch {number}": lambda name, n=number: f"{by_epoch(name).mean(axis=0)[n - 1]:.1f}"  # type: ignore[misc]
-    for number in (1, 2, 3, 4, 8)
-}
+COLUMNS |= {f"epoch {n}": partial(mean_accuracy, epoch=n) for n in (1, 2, 3, 4, 8)}
 
 
 def filled(head: str, text: str) -> list[list[str]]:
@@ -131,17 +130,17 @@ def filled(head: str, text: str) -> list[list[str]]:
 
 def totals() -> list[list[str]]:
     """Return how many runs there are, how many of them diverged, and the hours they took."""
-    files = [file for file in RESULTS.glob("*/*.json") if file.parent.name != "recorded"]
-    finals = [load(file) for file in files]
-    short = [load(file) for file in RESULTS.glob("*/tuning/*.json")]
-    lost = sum(record.stop.startswith("diverged") for record in finals)
-    tried = sum(len(record.curves) for record in short)
-    failed = sum(len(record.config["diverged"]) for record in short)
-    hours = [f"{sum(r.seconds for r in runs) / 3600:.1f}" for runs in (finals, short)]
-    return [
-        ["final", f"{len(finals)}", f"{lost}", hours[0]],
-        ["in searches for a rate", f"{tried}", f"{failed}", hours[1]],
-    ]
+    rows = []
+    for kind, files in (("final", "*/*.json"), ("in searches for a rate", "*/tuning/*.json")):
+        found = [load(file) for file in RESULTS.glob(files) if file.parent.name != "recorded"]
+        number = diverged = 0
+        for record in found:  # that of a search has a curve for each of its runs
+            searched = record.config.get("diverged")
+            number += 1 if searched is None else len(record.curves)
+            diverged += record.stop.startswith("diverged") if searched is None else len(searched)
+        hours = sum(record.seconds for record in found) / 3600
+        rows.append([kind, f"{number}", f"{diverged}", f"{hours:.1f}"])
+    return rows
 
 
 def written(text: str) -> str:

@@ -21,7 +21,7 @@ from optdl.records import Record
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["accuracy", "draw_curves", "draw_panel", "draw_rates", "main", "spread"]
+__all__ = ["accuracy", "draw_curves", "draw_panel", "draw_rates", "draw_spreads", "main", "spread"]
 
 
 def main(file: str, panels: Sequence[Panel], description: str) -> None:
@@ -91,8 +91,8 @@ def draw_panel(
     runs = _drawn(experiment, panel, methods)
     if axes is None:
         axes = plt.subplots(2, 1, figsize=(5.6, 7.2), sharex=True)[1]
-    _draw_spreads(axes[0], runs, "minibatch_loss", "training loss")
-    _draw_spreads(axes[1], runs, "test_error", "test accuracy")
+    draw_spreads(axes[0], runs, "minibatch_loss", "training loss")
+    draw_spreads(axes[1], runs, "test_error", "test accuracy")
     for ax in axes:
         ax.locator_params(axis="x", integer=True, min_n_ticks=1)
     _finish(axes, axes[1])
@@ -139,7 +139,7 @@ def _finish(axes: Sequence[Axes], *accuracies: Axes) -> None:
     axes[0].figure.legend(handles, labels, loc="outside lower center", ncols=3)
 
 
-def _draw_spreads(
+def draw_spreads(
     ax: Axes, runs: Sequence[tuple[Run, Sequence[Record]]], curve: str, name: str
 ) -> None:
     """Draw the mean and the range of a curve for each run with its seeds; of errors, accuracies."""
