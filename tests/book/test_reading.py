@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("toy")
 ONLY_ON_THE_SITE = r"\{[a-z:]+\}`|^\([\w-]+\)=|^:{3}|^`{3}\{.*|^\$\$ \(.*"
 
 
-def test_notebook_has_all_code_and_plain_markdown() -> None:
+def test_notebook_has_all_code_and_plain_markdown():
     context, wrong = chapters.Book(ROOT), []
     found = pages.find(ROOT)
     for page in found:
@@ -81,7 +80,7 @@ def test_notebook_has_all_code_and_plain_markdown() -> None:
         ),
     ],
 )
-def test_text_of_the_site_becomes_markdown(toy: Path, text: str, expected: str) -> None:
+def test_text_of_the_site_becomes_markdown(toy, text, expected):
     (toy / "empty.py").touch()
     (toy / "toy.py").write_text(
         "class A:\n    @cache\n    def f(self):\n        return {2}\n\n    g = 1\n"
@@ -90,7 +89,7 @@ def test_text_of_the_site_becomes_markdown(toy: Path, text: str, expected: str) 
     assert chapters.markdown(text, context) == expected
 
 
-def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Path) -> None:
+def test_launch_buttons_open_notebooks_of_the_repository(toy, toy_site):
     text = (toy_site / "book" / "sheets.html").read_text("utf-8")
     buttons = BeautifulSoup(text, "html.parser").select("a.chapter-tool")
     path = "notebooks/chapter-sheets.ipynb"
@@ -103,9 +102,7 @@ def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Pa
     assert f"git clone --quiet --depth 1 {REPOSITORY} " in opened.cells[1].source
 
 
-def test_stale_notebook_is_named(
-    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stale_notebook_is_named(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(book, "ROOT", toy)
     monkeypatch.setattr(chapters, "FOLDER", "elsewhere")
     (tmp_path / "chapter-dropped.ipynb").touch()
@@ -115,7 +112,7 @@ def test_stale_notebook_is_named(
         book._compare_public(written)
 
 
-def test_own_logo_and_icon_are_shown(toy: Path, toy_site: Path) -> None:
+def test_own_logo_and_icon_are_shown(toy, toy_site):
     assert f'src="{(toy / "book" / "own.png").as_uri()}"' in pdf.join(toy_site, toy)
     for page in ("404", "index"):
         assert 'href="data:image/png;base64,iVBOR' in (toy_site / f"{page}.html").read_text()
@@ -129,7 +126,7 @@ def flattened(outline: list[Any]) -> Iterator[Any]:
         yield from flattened(item) if isinstance(item, list) else [item]
 
 
-def test_book_is_printed(toy: Path, toy_site: Path, tmp_path: Path) -> None:
+def test_book_is_printed(toy, toy_site, tmp_path):
     """The oracle for the outline is the text of the pages that it names."""
     if pdf.find_chromium() is None:
         pytest.skip("no Chromium or Chrome on this machine: nothing can print the pages")
