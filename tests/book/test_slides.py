@@ -54,7 +54,8 @@ PLAYS: dict[str, list[tuple[str, str, Any]]] = {
         ),
         ("press ArrowRight", NUMBER, 2),
         ("reload", NUMBER, 2),
-        ("go_back", NUMBER, 0),
+        ("go_back", "location.href.endsWith('/slides.html')", True),
+        ("", NUMBER, 0),
         ("go_forward", NUMBER, 2),
         ("press Escape", "location.hash", ""),
     ],
@@ -91,6 +92,8 @@ PLAYS: dict[str, list[tuple[str, str, Any]]] = {
         ("press End ArrowLeft ArrowLeft", NUMBER, 7),
         ("focus .slide-now [role=slider]", NUMBER, 7),
         ("press ArrowRight p", NUMBER, 7),
+        ("focus .slide-now input[type=range] >> nth=0", NUMBER, 7),
+        ("press ArrowRight", NUMBER, 7),
     ],
 }
 """What is done on the lesson, and what is seen then."""
