@@ -248,13 +248,15 @@ def tab(new_tab: Callable[..., Tab]) -> Tab:
 
 @pytest.fixture(scope="module")
 def solved(tab: Tab) -> list[str]:
-    """Make a mistake in each exercise, and solve it; return which status is wrong.
+    """Make two mistakes in each assignment, and solve it; return which status is wrong.
 
-    The answers come from notebooks: an editor for each would cost five times what the checks do.
+    That each mistake is named, the tests of the checks prove without a page. The answers come from
+    notebooks: an editor for each would cost five times what the checks do.
     """
     failures = []
     for topic, kind in itertools.product(TOPICS, ("wrong", "right")):
-        own = {cell: each for cell, each in answers().items() if cell.startswith(f"{topic}-")}
+        cells = [cell for cell in answers() if cell.startswith(f"{topic}-")]
+        own = {cell: answers()[cell] for cell in cells[: 2 if kind == "wrong" else None]}
         tab.check(topic, {cell: getattr(each, kind) for cell, each in own.items()})
         statuses = tab.page.evaluate(STATUSES)
         for cell, each in own.items():

@@ -137,11 +137,8 @@ def test_book_is_printed(toy, toy_site, tmp_path):
     reader = pypdf.PdfReader(out)
     texts = [" ".join(page.extract_text().split()) for page in reader.pages]
     assert texts[0] == reader.metadata.title == "A small book"
-    sources = [
-        (toy / f"{name}.md").read_text("utf-8")
-        for name in contents(toy)
-        if name not in ("book/api", "book/review")  # which are there to be searched and answered
-    ]
+    searched = "book/api", "book/review"  # which are there to be searched and answered
+    sources = [(toy / f"{n}.md").read_text("utf-8") for n in contents(toy) if n not in searched]
     text = "\n".join(sources).replace("$1-p$", "1−p")
     marks = {title: mark for mark, title in re.findall("^(##?) (?!Ref)(.+)", text, re.MULTILINE)}
     assert len(marks) > 15
@@ -151,20 +148,18 @@ def test_book_is_printed(toy, toy_site, tmp_path):
     }
     assert [title for title in places if title in marks] == list(marks)
     for title, mark in marks.items():
-        if mark == "#":  # a page of the book begins a sheet
-            assert texts[places[title]].startswith(f"{places[title] + 1} {title}"), title
-        else:
-            assert title in texts[places[title]], title
-            assert title not in " ".join(texts[1 : places[title]]), title
+        place, before = places[title], " ".join(texts[1 : places[title]])
+        # a page of the book begins a sheet
+        begin = f"{place + 1} {title}" if mark == "#" else ""
+        assert texts[place].startswith(begin), title
+        assert title in texts[place], title
+        assert mark == "#" or title not in before, title
     # each page but the first has its number, which Chromium writes before the text
     assert [text.split()[0] for text in texts[1:]] == [str(n) for n in range(2, len(texts) + 1)]
     # a link leads from one page to another
     known = reader.named_destinations
-    linked = {
-        reader.get_destination_page_number(known[note["/Dest"]])
-        for note in (note.get_object() for note in reader.pages[1].get("/Annots", []))
-        if note.get("/Dest") in known
-    }
+    notes = [note.get_object().get("/Dest") for note in reader.pages[1].get("/Annots", [])]
+    linked = {reader.get_destination_page_number(known[name]) for name in notes if name in known}
     assert linked == {places["Lesson one"]}
     # nothing is written outside the page, formulas and code that are too long included
     outside: list[str] = []

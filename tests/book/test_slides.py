@@ -39,13 +39,13 @@ MOVES = (
 )
 CARD = "#hover-card:popover-open"
 PLAYS: dict[str, list[tuple[str, str, Any]]] = {
-    "what is left out comes when it is asked for": [
+    "rest of a paragraph": [
         ("press p", f"{SHOWN}[1].endsWith('adds even more of it. Guess where each ends.')", True),
         ("press ArrowRight", REST, False),
         ("press n", REST, True),
         ("click role=button[name=/More of the text/]", REST, False),
     ],
-    "keys move, and a visit is one entry of the history": [
+    "keys and history": [
         ("click role=button[name='Show as slides']", NUMBER, 1),
         ("evaluate document.activeElement.blur()", NUMBER, 1),
         *(
@@ -59,14 +59,14 @@ PLAYS: dict[str, list[tuple[str, str, Any]]] = {
         ("go_forward", NUMBER, 2),
         ("press Escape", "location.hash", ""),
     ],
-    "slides begin where the reader is, and a link leads to the slide of its target": [
+    "place of the reader": [
         ("evaluate document.querySelector('.cards').scrollIntoView()", NUMBER, 0),
         ("press p", NUMBER, LAST),
         ("press ArrowLeft ArrowLeft", NUMBER, LAST - 2),
         ("click .slide-now a[href$='#equation-eq-sum']", "location.hash", "#slide=4"),
         ("", NUMBER, 4),
     ],
-    "letters are no keys in fields, nor when they are off": [
+    "letters in fields": [
         # its button comes when it is near
         ("evaluate document.getElementById('cell-toy-words').scrollIntoView()", NUMBER, 0),
         ("click #cell-toy-words button >> nth=0", ANSWER, ""),
@@ -87,7 +87,7 @@ PLAYS: dict[str, list[tuple[str, str, Any]]] = {
         ("reload", NUMBER, 0),
         ("press p", NUMBER, 0),
     ],
-    "a point of a figure has its keys": [
+    "keys of a figure": [
         ("press p", NUMBER, 1),
         ("press End ArrowLeft ArrowLeft", NUMBER, 7),
         ("focus .slide-now [role=slider]", NUMBER, 7),
