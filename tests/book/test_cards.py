@@ -188,6 +188,24 @@ def test_guess_stands_beside_the_answer(reader):
     assert re.fullmatch("You chose “smaller” for .*; the answer is “smaller”.", second)
 
 
+PLACES = """[...document.querySelectorAll("nav a, .minutes, ol.lessons li, h1, h1 ~ p")].map(
+  (part) => part.getBoundingClientRect().toJSON())"""
+
+
+def test_nothing_moves_when_progress_is_shown(reader):
+    ada = reader().open("toy/one")
+    ada.answer("11")
+    ada.keep("answer:toy-double", {"text": "right", "passed": "right"})
+    places, views = [], [(name, width) for name in ("index", "toy/index") for width in (1280, 390)]
+    for script in ("shown", "replaced"):
+        for name, width in views:
+            ada.page.set_viewport_size({"width": width, "height": 800})
+            places.append(ada.open(name).page.evaluate(PLACES))
+            assert bool(ada.done()) == (script == "shown")
+        ada.context.route("**/progress.js*", lambda route: route.fulfill(body=""))
+    assert places[:4] == places[4:]
+
+
 BLOCKED = "Object.defineProperty(window, 'localStorage', {get() { throw new Error('blocked') }})"
 FULL = """const set = Storage.prototype.setItem;
 Storage.prototype.setItem = function (...entry) {
