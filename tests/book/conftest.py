@@ -117,6 +117,18 @@ def tabs(browser: Any) -> Iterator[Callable[..., Any]]:
     assert errors == []
 
 
+@pytest.fixture
+def visit(tabs: Callable[..., Any], toy_server: Server) -> Callable[..., Any]:
+    """Return a function that opens an address of the small book."""
+
+    def opened(address: str, **options: Any) -> Any:
+        page = tabs(**options)
+        page.goto(toy_server.address + address)
+        return page
+
+    return opened
+
+
 @pytest.fixture(scope="session")
 def page_of_figures(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Open a page with all figures to explore and a list of its errors."""

@@ -1,5 +1,6 @@
 """Serve a folder of pages on loopback, as GitHub Pages does, read its fields, and search in it."""
 
+import contextlib
 import http.server
 import threading
 from pathlib import Path
@@ -12,6 +13,13 @@ SHIFT = """window.shift = 0;
 new PerformanceObserver((list) => list.getEntries().forEach((entry) => (shift += entry.value)))
     .observe({ type: "layout-shift", buffered: true });"""
 """Counts how far what is seen moves, by itself, on a page."""
+SAME = """([expression, value]) => {
+  try {
+    return JSON.stringify(eval(expression) ?? null) === JSON.stringify(value);
+  } catch {
+    return false;  // a part is not there yet
+  }
+}"""
 
 
 class Server:
@@ -67,6 +75,28 @@ class Server:
 
     def at(self, page: str) -> str:
         return f"{self.address}{page}.html"
+
+
+def play(page: Any, *rows: tuple[str, str, Any]) -> None:
+    """Do what each row says, and wait until an expression of the page has its value.
+
+    An action is the name of a method of the page and its argument, as ``click h1``; or ``press``
+    with keys, ``type`` with a text, ``enter`` with what the key Enter presses. Where it is empty,
+    nothing is done.
+    """
+    for action, expression, expected in rows:
+        verb, _, what = action.partition(" ")
+        if verb == "press":
+            for key in what.split():
+                page.keyboard.press(key)
+        elif verb == "enter":
+            page.locator(what).first.press("Enter")
+        elif verb:
+            act = page.keyboard.type if verb == "type" else getattr(page, verb)
+            act(*[what] * bool(what))
+        with contextlib.suppress(Exception):  # what is there instead is told below
+            page.wait_for_function(SAME, arg=[expression, expected])
+        assert page.evaluate(expression) == expected, f"after {action}: {expression}"
 
 
 def results(page: Any, query: str) -> tuple[str, list[tuple[str, str]]]:

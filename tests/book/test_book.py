@@ -82,29 +82,39 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     return Toy(tmp_path / "toy")
 
 
-def test_outputs_depend_on_cells_and_imported_modules(toy: Toy) -> None:
-    code = cell("%matplotlib inline", "from optdl.direct import f; f()")
-    toy.write(index=code)
+def test_outputs_depend_on_code_modules_and_data(toy):
+    code = cell("%matplotlib inline", "from optdl.direct import f; f()", "from pathlib import Path")
+    code += cell("[p.read_text() for p in Path('../data').iterdir()]")
+    figure = cell("import matplotlib.pyplot as plt", "plt.plot([1, 2]);")
+    # what another page imports changes no figure
+    toy.write(index=code, figure=figure, other=cell("import matplotlib_inline.backend_inline"))
     texts = {"direct": "def f():\n    from optdl import indirect\n", "other": ""}
     texts |= {"indirect": "import optdl.checks\n", "checks/__init__": ""}
-    for name, text in texts.items():
-        (toy.optdl / f"{name}.py").write_text(text)
+    files = {toy.optdl / f"{name}.py": text for name, text in texts.items()}
+    files |= {toy.root / "data" / "file": "", toy.root / "unread": ""}
+    (toy.root / "data").mkdir()
+    for file, text in files.items():
+        file.write_text(text)
     assert toy.execute() == {}
+    assert "'image/png': 'iVBOR" in toy.outputs("figure")
     assert digest(["ab", "c"]) != digest(["a", "bc"])
-    for name, text in texts.items():
-        (toy.optdl / f"{name}.py").write_text(f"{text}# changed")
-        assert bool(toy.outputs()) == (name == "other"), name
-        (toy.optdl / f"{name}.py").write_text(text)
+    for file, text in files.items():
+        file.write_text(f"{text}# changed")
+        assert bool(toy.outputs()) == (file.stem in ("other", "unread")), file
+        file.write_text(text)
     toy.write(index="Words.\n\n" + code)
     assert toy.outputs()
     toy.write(index=code + cell("1"))
+    assert not toy.outputs()
+    toy.write(index=code)
+    (toy.root / "data" / "new").touch()
     assert not toy.outputs()
     toy.write(index=cell("---", 'tags: "of', "---", "1"))
     with pytest.raises(ToolError, match=r"index\.md: Code cell 1 at line"):
         toy.page()
 
 
-def test_pages_share_all_that_extensions_import() -> None:
+def test_pages_share_all_that_extensions_import():
     waiting, names = [*(ROOT / "book" / "_ext").glob("*.py")], {"tools/site/sphinx_build.py"}
     for file in waiting:  # which grows
         for module in live.named(file.read_text("utf-8")):
@@ -115,9 +125,7 @@ def test_pages_share_all_that_extensions_import() -> None:
     assert names == {name for name in book.EXTENSIONS if name.startswith("tools")}
 
 
-def test_verdicts_are_asked_at_each_knob_value(
-    toy: Toy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verdicts_are_asked_at_each_knob_value(toy, monkeypatch, capsys):
     code = cell(
         *("%matplotlib inline", "import matplotlib.pyplot as plt"),
         *("n = 2  # vary: 1..3", "kind = 'up'  # vary: down"),
@@ -147,7 +155,7 @@ def test_verdicts_are_asked_at_each_knob_value(
         vary.variants(toy.page())
 
 
-def test_variations_go_on_from_the_page(toy: Toy) -> None:
+def test_variations_go_on_from_the_page(toy):
     """What stands before a knob is run once; a variation that fails spares the page and others."""
     code = ONCE + cell("n = 1  # vary: 2 3", "import os", "if n == 3: os._exit(3)")
     code += cell("above = 3  # vary: 0 4") + cell(":tags: [verdict]", "assert n < above, 'below'")
@@ -166,25 +174,7 @@ def test_variations_go_on_from_the_page(toy: Toy) -> None:
     assert verdicts == [{"below": holds} for holds in (True, False, True)]
 
 
-def test_page_shows_figures_and_depends_on_its_data(toy: Toy) -> None:
-    data = toy.root / "data"
-    data.mkdir()
-    reads = cell("from pathlib import Path", "[p.read_text() for p in Path('../data').iterdir()]")
-    figure = cell("import matplotlib.pyplot as plt", "plt.plot([1, 2]);")
-    # what another page imports changes no figure
-    toy.write(index=reads, figure=figure, other=cell("import matplotlib_inline.backend_inline"))
-    for change in (data.touch, (data / "file").touch):
-        change()
-        assert not toy.outputs()
-        assert toy.execute() == {}
-        (toy.root / "unread").touch()
-    assert "['']" in toy.outputs()
-    (data / "file").write_text("1")
-    assert not toy.outputs()
-    assert "'image/png': 'iVBOR" in toy.outputs("figure")
-
-
-def test_failure_names_its_cell_and_spares_other_pages(toy: Toy) -> None:
+def test_failure_names_its_cell_and_spares_other_pages(toy):
     raises = "Words.\n\n" + cell("1") + cell("import math", "a = 3", "raise ValueError('of this')")
     twice = cell("x = 1") + "{number}`x`\n\n" + cell("x = 2") + "{number}`x`\n"
     ends, unknown = cell("import os", "os._exit(3)"), cell("x = 1") + "{number}`y`\n"
@@ -218,7 +208,7 @@ def test_hanging_and_looping_cells_are_named(toy: Toy, monkeypatch: pytest.Monke
     assert "line 1 in <module>" in failed["index"][2]
 
 
-def test_an_interruption_loses_no_finished_page(toy: Toy) -> None:
+def test_an_interruption_loses_no_finished_page(toy):
     toy.write(index=ONCE, waits=WAITS)
     with pytest.raises(KeyboardInterrupt):
         toy.execute(stop=True)
@@ -235,9 +225,7 @@ INDEX = cell("from optdl.number import VALUE", "rate, small = 0.25, -2e-7", "2 *
 COUNTS = cell("from optdl.number import VALUE", "VALUE + 1")  # only the module's text changes it
 
 
-def test_build_writes_what_changed_and_refuses_errors(
-    toy: Toy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_build_writes_what_changed_and_refuses_errors(toy, monkeypatch):
     site, first, progress = toy.root / "_build" / "html", [], set()
 
     def words(page: str = "index") -> str:

@@ -75,26 +75,28 @@ def reader(tabs: Callable[..., Any], toy_server: Server) -> Callable[..., Reader
     return lambda zone="UTC", **options: Reader(tabs(timezone_id=zone, **options), book)
 
 
-FIRST = "2026-01-10T12:00"
-ASKED = ["01-11", "01-14", "01-21", "02-04", "03-06", "06-04", "09-02"]
-"""Days of 2026 on which a card is due that is answered on 10 January and always known."""
+FIRST, TODAY = "2026-01-10T12:00", 20463  # days since 1 January 1970
+DAYS = [1, 3, 7, 14, 30, 90]
+"""Days after which a card of each box is asked again."""
 TOMORROW = "No card is due today. The next one is due in 1 day."
 
 
-def test_known_card_returns_after_growing_numbers_of_days(reader: Any) -> None:
-    ada = reader().on(FIRST).open("toy/two")
-    ada.answer("1")
-    for day in ASKED:
-        month, number = map(int, day.split("-"))
-        assert ada.review(f"2026-{month:02}-{number - 1:02}T12:00") == TOMORROW
-        assert ada.review(f"2026-{day}T12:00") == "1 card to answer today."
-        message = ada.answer("1" if day != ASKED[-1] else "2")
-    assert message == TOMORROW
-    assert ada.review("2026-09-03T12:00") == "1 card to answer today."
-    assert ada.answer("1") == "No card is due today. The next one is due in 3 days."
+def test_known_card_waits_longer_in_each_box(reader):
+    ada = reader().on(FIRST).open("more/many")
+    cards = ada.page.locator("details.card")
+    names = iter(cards.evaluate_all("all => all.map(({ id }) => id.slice(5))"))
+    due, later = (
+        {name: [box, TODAY - wait, 1] for (box, wait), name in zip(boxes, names, strict=False)}
+        for boxes in (enumerate(DAYS, 1), enumerate((wait - 1 for wait in DAYS), 1))
+    )
+    ada.keep("cards", due | later)
+    assert ada.open("review").message() == "6 cards to answer today."
+    assert ada.answer("111112") == TOMORROW  # those that are due equally long in order of names
+    known = {name: [min(box + 1, 6), TODAY, 2] for name, (box, *_) in due.items()}
+    assert ada.kept("cards") == later | known | {max(due): [1, TODAY, 2]}
 
 
-def test_card_is_due_by_the_readers_own_day(reader: Any) -> None:
+def test_card_is_due_by_the_readers_own_day(reader):
     ada = reader(zone="America/New_York").on("2026-01-11T04:30")  # 10 January, 23:30
     ada.open("toy/two").answer("1")
     assert ada.open("review").message() == TOMORROW
@@ -104,7 +106,7 @@ def test_card_is_due_by_the_readers_own_day(reader: Any) -> None:
     assert ada.review("2025-01-11T12:00") == "1 card to answer today."
 
 
-def test_at_most_twenty_cards_a_day(reader: Any) -> None:
+def test_at_most_twenty_cards_a_day(reader):
     ada = reader().on(FIRST).open("more/many")
     assert ada.answer("1" * 30) == "All answered. The cards come back on the page My course."
     first = "20 cards to answer today, and 10 more on the next days."
@@ -118,7 +120,7 @@ def test_at_most_twenty_cards_a_day(reader: Any) -> None:
     assert (box, times) == (1, 1)
 
 
-def test_lesson_is_done_with_its_exercises_and_cards(reader: Any) -> None:
+def test_lesson_is_done_with_its_exercises_and_cards(reader):
     ada = reader().open("toy/one")
     assert ada.page.locator(".cards-title").inner_text() == "To remember · card 1 of 2"
     assert ada.page.locator("details.card:visible").count() == 1
@@ -137,7 +139,7 @@ def test_lesson_is_done_with_its_exercises_and_cards(reader: Any) -> None:
     assert [title.split(" · ")[1] for title in titles] == ["Double✓", "Halve", "Explain"]
 
 
-def test_my_course_tells_what_is_left(reader: Any) -> None:
+def test_my_course_tells_what_is_left(reader):
     ada = reader().on(FIRST).open("review")
     link, total = ada.page.locator(".go-on a"), ada.page.locator(".course-total")
     assert link.inner_text() == "Begin"
@@ -151,9 +153,10 @@ def test_my_course_tells_what_is_left(reader: Any) -> None:
     left = "1 of 4 lessons · 0 of 1 exercise · 3 of 35 cards, 3 due · 30 minutes left"
     assert total.inner_text() == f"{left}. Answer the cards that are due."
     ada.page.locator(".course-list summary").first.press("Enter")
-    lessons = ada.page.locator(".course-list li:visible").all_inner_texts()
-    one, two = "0 of 1 exercise · 2 of 2 cards, 2 due", "1 of 1 card, 1 due"
-    assert lessons == [f"Lesson one 10 minutes · {one}", f"Lesson two✓ 10 minutes · {two}"]
+    assert ada.page.locator(".course-list li:visible").all_inner_texts() == [
+        "Lesson one 10 minutes · 0 of 1 exercise · 2 of 2 cards, 2 due",
+        "Lesson two✓ 10 minutes · 1 of 1 card, 1 due",
+    ]
     ada.answer("1")
     assert "2 due" in total.inner_text()
     ada.keep("answer:toy-double", {"text": "right", "passed": "right"})
@@ -163,7 +166,7 @@ def test_my_course_tells_what_is_left(reader: Any) -> None:
     ada.page.wait_for_url("**/more/many.html")
 
 
-def test_guess_stands_beside_the_answer(reader: Any) -> None:
+def test_guess_stands_beside_the_answer(reader):
     ada = reader().open("toy/two")
     lines = ada.page.locator(".guess-line")
     assert not any(line.is_visible() for line in lines.all())
@@ -185,28 +188,22 @@ def test_guess_stands_beside_the_answer(reader: Any) -> None:
     assert re.fullmatch("You chose “smaller” for .*; the answer is “smaller”.", second)
 
 
-PLACES = """() => {
-  const parts = document.querySelectorAll("nav a, .minutes, ol.lessons li, h1, h1 ~ p");
-  return [...parts].map((part) => part.getBoundingClientRect().toJSON());
-}"""
+PLACES = """[...document.querySelectorAll("nav a, .minutes, ol.lessons li, h1, h1 ~ p")].map(
+  (part) => part.getBoundingClientRect().toJSON())"""
 
 
-def test_nothing_moves_when_progress_is_shown(reader: Any) -> None:
+def test_nothing_moves_when_progress_is_shown(reader):
     ada = reader().open("toy/one")
     ada.answer("11")
     ada.keep("answer:toy-double", {"text": "right", "passed": "right"})
-
-    def places() -> list[Any]:
-        found = []
-        for width in (1280, 390):
+    places, views = [], [(name, width) for name in ("index", "toy/index") for width in (1280, 390)]
+    for script in ("shown", "replaced"):
+        for name, width in views:
             ada.page.set_viewport_size({"width": width, "height": 800})
-            found += [ada.open(name).page.evaluate(PLACES) for name in ("index", "toy/index")]
-        return found
-
-    shown = places()
-    assert ada.page.locator("[aria-label=done]").count() == 2
-    ada.context.route("**/progress.js*", lambda route: route.fulfill(body=""))
-    assert places() == shown
+            places.append(ada.open(name).page.evaluate(PLACES))
+            assert bool(ada.done()) == (script == "shown")
+        ada.context.route("**/progress.js*", lambda route: route.fulfill(body=""))
+    assert places[:4] == places[4:]
 
 
 BLOCKED = "Object.defineProperty(window, 'localStorage', {get() { throw new Error('blocked') }})"
@@ -218,14 +215,14 @@ Storage.prototype.setItem = function (...entry) {
 
 
 @pytest.mark.parametrize("script", [BLOCKED, FULL], ids=["blocked", "full"])
-def test_page_without_storage_works_and_warns_once(reader: Any, script: str) -> None:
+def test_page_without_storage_works_and_warns_once(reader, script):
     ada = reader(script=script).open("toy/one")
     assert "This browser keeps nothing" in ada.answer("1")
     assert ada.answer("1") == "All answered. The cards come back on the page My course."
     assert ada.open("review").message().startswith("There are no cards here yet.")
 
 
-def test_two_tabs_agree(reader: Any) -> None:
+def test_two_tabs_agree(reader):
     ada = reader().on(FIRST).open("toy/two")
     ada.answer("1")
     ada.review("2026-01-11T12:00")
@@ -242,7 +239,7 @@ def test_two_tabs_agree(reader: Any) -> None:
     assert sorted(card[2] for card in other.kept("cards").values()) == [1, 1, 2]
 
 
-def test_saved_progress_is_merged_and_newer_work_stays(reader: Any) -> None:
+def test_saved_progress_is_merged_and_newer_work_stays(reader):
     ada = reader().on(FIRST).open("toy/one")
     ada.keep("cards", {"damaged": "abc"})
     ada.open("toy/one").answer("11")
@@ -260,7 +257,7 @@ def test_saved_progress_is_merged_and_newer_work_stays(reader: Any) -> None:
     message = "In 2 places (exercises, guesses, cells of pages) the file has another answer"
     assert message in other.load(text)
     days = sorted(card[1] for card in other.kept("cards").values())
-    assert days == [20463, 20465]  # 10 and 12 January 2026 since 1 January 1970
+    assert days == [TODAY, TODAY + 2]
     assert other.kept("answer:toy-double") == {"text": "right", "passed": "right"}
     assert other.kept("answer:toy-half") == {"text": "new"}
     assert other.done() == ["Lesson one"]
@@ -269,7 +266,7 @@ def test_saved_progress_is_merged_and_newer_work_stays(reader: Any) -> None:
     assert other.load(other.save()) == "The file is loaded."
 
 
-def test_foreign_progress_file_is_refused(reader: Any) -> None:
+def test_foreign_progress_file_is_refused(reader):
     def progress(version: int, **kept: str) -> str:
         kept = {f"optdl:{name}": value for name, value in kept.items()}
         return json.dumps(
@@ -289,7 +286,7 @@ def test_foreign_progress_file_is_refused(reader: Any) -> None:
     assert ada.page.evaluate("localStorage.length") == before
 
 
-def test_cards_without_scripts_are_questions_that_unfold(reader: Any) -> None:
+def test_cards_without_scripts_are_questions_that_unfold(reader):
     ada = reader(java_script_enabled=False, viewport={"width": 390, "height": 800}).open("toy/one")
     assert ada.page.locator("details.card:visible").count() == 2
     bar = "card => getComputedStyle(card).borderLeftWidth"
@@ -301,7 +298,7 @@ def test_cards_without_scripts_are_questions_that_unfold(reader: Any) -> None:
     ada.page.wait_for_url("**/more/many.html")
 
 
-def test_cards_and_review_work_from_a_file(reader: Any, toy_site: Path) -> None:
+def test_cards_and_review_work_from_a_file(reader, toy_site):
     ada = reader().on(FIRST)
     ada.book = (toy_site / "book").as_uri()
     ada.open("toy/one").answer("11")
@@ -314,28 +311,30 @@ def test_cards_and_review_work_from_a_file(reader: Any, toy_site: Path) -> None:
     assert ada.message().startswith("There are no cards here yet.")
 
 
-def test_anki_gets_every_card_with_its_formulas(tmp_path: Path) -> None:
-    (tmp_path / "book" / "toy").mkdir(parents=True)
-    (tmp_path / "_toc.yml").write_text("root: book/toy/one\n", "utf-8")
-    (tmp_path / "_config.yml").write_text("title: A course\n", "utf-8")
-    (tmp_path / "book" / "toy" / "one.md").write_text(
-        '# One\n\n```{cards}\nIs $a<b$ "so"?\n: `f(x)` and *two*\n  lines.\n\nNext?\n: No.\n```\n',
-        "utf-8",
+def test_anki_gets_every_card_with_its_formulas(tmp_path):
+    text = (
+        '# One\n\n```{cards}\nIs $a<b$ "so"?\n: `f(x)` and *two*\n  lines.\n\nNext?\n: No.\n```\n'
     )
+    for name, content in (
+        ("_toc.yml", "root: book/toy/one\n"),
+        ("_config.yml", "title: A course\n"),
+        ("book/toy/one.md", text),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, "utf-8")
     assert cards.write(tmp_path / "cards.txt", tmp_path) == 2
     *header, first, second = (tmp_path / "cards.txt").read_text("utf-8").splitlines()
     # https://docs.ankiweb.net/importing/text-files.html#file-headers
-    assert {"#separator:tab", "#html:true", "#guid column:1", "#tags column:4"} <= set(header)
-    assert "#deck:A course" in header
-    assert all(line.startswith("#") for line in header)
-    (row, other) = csv.reader([first, second], delimiter="\t")
+    named = {"#separator:tab", "#html:true", "#guid column:1", "#tags column:4", "#deck:A course"}
+    assert named <= {line for line in header if line.startswith("#")} == {*header}
+    row, other = csv.reader([first, second], delimiter="\t")
     question, answer = r"Is \(a&lt;b\) &quot;so&quot;?", "<code>f(x)</code> and <em>two</em> lines."
     assert row[1:] == [question, answer, "toy::one"]
     assert other[1:3] == ["Next?", "No."]
     assert row[0] != other[0]
 
 
-def test_cards_of_the_book_need_no_context() -> None:
+def test_cards_of_the_book_need_no_context():
     rows = [*cards.rows()]
     assert len({name for name, *_ in rows}) == len(rows) > 200
     # a role or a link would lead nowhere on the page My course and in Anki

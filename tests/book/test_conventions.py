@@ -236,7 +236,7 @@ def table(caption: str) -> tuple[list[str], list[list[str]]]:
     "L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L1-31", "L2-03", "L2-05", "L2-06", "F-05"
 )
 @pytest.mark.parametrize("method", RULES)
-def test_cells_of_a_row_tell_its_rule(method: str) -> None:
+def test_cells_of_a_row_tell_its_rule(method):
     head, rows = table(method)
     assert [row[0] for row in rows] == [*RULES[method]]
     rates, listed = [0.5, 0.4, 0.3, 0.2], [1.0, 2.0, -1.5, 0.5]
@@ -303,7 +303,7 @@ def both_paths(
 
 @pytest.mark.row("L1-24", "L1-26", "L1-27", "L1-29", "L1-30", "L1-31", "L2-05", "L2-06", "F-05")
 @pytest.mark.parametrize(("own", "library", "text"), [c for c in CONVERSIONS if c[2] != "none"])
-def test_a_conversion_takes_the_same_steps(own: str, library: str, text: str) -> None:
+def test_a_conversion_takes_the_same_steps(own, library, text):
     constant, varying = [0.1] * 100, [0.1 / (1 + t / 10) for t in range(100)]
     [code] = re.findall(r"`([^`]+)`$", text)
     only_without_delta, only_constant = "with `delta=0`" in text, "constant rate" in text
@@ -318,7 +318,7 @@ def test_a_conversion_takes_the_same_steps(own: str, library: str, text: str) ->
         assert not np.allclose(*both_paths(own, library, with_delta, rates, 0.1), atol=1e-4)
 
 
-def test_each_optimizer_has_its_conversion() -> None:
+def test_each_optimizer_has_its_conversion():
     methods = {call(own)[0] for own, _, _ in CONVERSIONS}
     assert {METHODS.get(name, name) for name in methods} == {*RULES}
     without = {

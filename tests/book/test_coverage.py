@@ -89,7 +89,7 @@ def test_no_chapter_that_exists_has_a_hole() -> None:
     assert {chapter.topic for chapter in chapters if chapter.exists} <= named
 
 
-def test_public_docstrings_name_their_source() -> None:
+def test_public_docstrings_name_their_source():
     lacking = []
     for chapter in coverage.read_rows(ROOT):
         module = importlib.import_module(f"optdl.{chapter.topic}")
@@ -102,7 +102,7 @@ def test_public_docstrings_name_their_source() -> None:
     assert not lacking, "\n".join(lacking)
 
 
-def test_each_hole_names_the_file_to_edit(tmp_path: Path) -> None:
+def test_each_hole_names_the_file_to_edit(tmp_path):
     wrong = []
     for number, (file, old, new, expected) in enumerate(EDITS):
         _, problems = coverage.gather(write(tmp_path / str(number), file, old, new))
@@ -147,5 +147,5 @@ def exists(name: str) -> bool:
     return bool(value) and (not parameter or parameter in inspect.signature(value).parameters)
 
 
-def test_names_of_the_notation_page_exist() -> None:
+def test_names_of_the_notation_page_exist():
     assert [name for name in names_in_code() if not exists(name)] == []

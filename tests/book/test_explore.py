@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from figures import Figures
 
 from tools.layout import ROOT
 from tools.site import static_figures
@@ -49,7 +48,7 @@ KEYS = {"range": ["Home", "End"], "slider": ["Home", "Shift+ArrowLeft", "Home"],
 """The last key of a control changes what is seen; Home brings a point back."""
 
 
-def test_keys_reach_and_use_every_control(figures: Figures) -> None:
+def test_keys_reach_and_use_every_control(figures):
     page, failures = figures.page, []
     for name in NAMES:
         figures.fresh(name).evaluate("stage => { stage.tabIndex = -1; stage.focus(); }")
@@ -75,7 +74,7 @@ def test_keys_reach_and_use_every_control(figures: Figures) -> None:
     page.wait_for_function(SAID)
 
 
-def test_plots_and_points_have_names(figures: Figures) -> None:
+def test_plots_and_points_have_names(figures):
     values = "(all, key) => all.map(e => e[key])"
     labels = figures.page.eval_on_selector_all("svg.ex-plot, [role=slider]", values, "ariaLabel")
     assert len(labels) > 2 * len(NAMES)
@@ -84,7 +83,7 @@ def test_plots_and_points_have_names(figures: Figures) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_finger_and_click_move_a_point(figures: Figures) -> None:
+def test_finger_and_click_move_a_point(figures):
     page, stage = figures.page, figures.fresh("quadratic-bowl")
     plot = stage.locator("svg.ex-plot").first
     grip = stage.get_by_role("slider", name="Start of gradient").locator(".ex-grip")
@@ -106,7 +105,7 @@ def test_finger_and_click_move_a_point(figures: Figures) -> None:
     assert np.linalg.norm(starts[2]) < 0.05  # in the middle
 
 
-def test_steps_play_unless_motion_is_unwanted(figures: Figures) -> None:
+def test_steps_play_unless_motion_is_unwanted(figures):
     assert not figures.fresh("quadratic-bowl").get_by_role("button", name="Play").is_visible()
     figures.page.emulate_media(reduced_motion="no-preference")
     figures.fresh("descent").locator("circle.ex-dot").nth(3).wait_for()  # it grows by itself
@@ -122,7 +121,7 @@ def test_steps_play_unless_motion_is_unwanted(figures: Figures) -> None:
     assert figures.ask("quadratic-bowl", "fig.state.step") == 40
 
 
-def test_numbers_are_written_for_readers(figures: Figures) -> None:
+def test_numbers_are_written_for_readers(figures):
     written = figures.page.evaluate("[-0.25, -1e-9, 0, 3e5].map(x => Explore.number(x, 2))")
     assert written == ["−0.25", "−1.0 · 10⁻⁹", "0.00", "3.0 · 10⁵"]
 
@@ -179,7 +178,7 @@ def press(stage: Any, control: str, keys: str) -> None:
         (exact if exact.count() else found).press(key)
 
 
-def test_pressed_controls_change_values_as_expected(figures: Figures) -> None:
+def test_pressed_controls_change_values_as_expected(figures):
     failures = []
     for name, state, controls, expression, expected in PRESSES:
         stage = figures.fresh(name, **state)
@@ -228,7 +227,7 @@ TASKS: list[tuple[str, str | None, dict[str, Any], str, str]] = [
 """Of a figure and its task: a state beside a solution, the control and the key that lead there."""
 
 
-def test_one_key_solves_each_task(figures: Figures) -> None:
+def test_one_key_solves_each_task(figures):
     failures = []
     for name, task, state, control, key in TASKS:
         figures.fresh(name, task)
@@ -245,7 +244,7 @@ def test_one_key_solves_each_task(figures: Figures) -> None:
     assert placed <= known, "correct the option task on the page, or add the task to TASKS"
 
 
-def test_each_figure_has_a_page() -> None:
+def test_each_figure_has_a_page():
     placed = [figure for figures in PAGES.values() for figure in figures]
     assert sorted({name for name, _ in placed}) == NAMES, "put each figure on a page by `explore`"
     assert len(placed) == len(set(placed)), "on a second page a figure has another task"

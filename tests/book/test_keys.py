@@ -43,7 +43,7 @@ def edit(page: Any, field: Any) -> None:
 
 
 @pytest.mark.parametrize("page", [1280], indirect=True)
-def test_an_answer_gets_every_key(page: Any) -> None:
+def test_an_answer_gets_every_key(page):
     box = page.locator("#cell-bnp_cnn-channel-statistics")
     box.scroll_into_view_if_needed()  # the page begins with exercises when one comes near
     box.locator(".exercise-bar button").first.press("Enter")
@@ -66,7 +66,7 @@ def test_an_answer_gets_every_key(page: Any) -> None:
     assert page.url.endswith(f"{PAGE}.html")
 
 
-def test_the_search_gets_every_key(page: Any) -> None:
+def test_the_search_gets_every_key(page):
     page.locator("h1").click()
     page.keyboard.press("Control+k")
     field = page.locator(".search-button__wrapper input")
@@ -83,7 +83,7 @@ def test_the_search_gets_every_key(page: Any) -> None:
     assert field.input_value() == KEYS
 
 
-def test_the_contents_come_and_go_by_keyboard(page: Any, site_server: Server) -> None:
+def test_the_contents_come_and_go_by_keyboard(page, site_server):
     contents = page.locator(".bd-sidebar-primary")
     button = page.get_by_role("button", name="Contents of the course")
     if page.viewport_size["width"] == 1280:  # the button hides them, and keeps the focus

@@ -2,12 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from serving import Server
 
 pytestmark = pytest.mark.xdist_group("live")
 
@@ -46,9 +42,7 @@ def same(printed: str, shown: str) -> bool:
     return values[0] == pytest.approx(values[1], rel=1e-6, abs=1e-11)
 
 
-def test_pages_compute_what_was_printed(
-    site: Path, tabs: Callable[..., Any], python_server: Server
-) -> None:
+def test_pages_compute_what_was_printed(site, tabs, python_server):
     """Of texts, numbers and figures 98 % are equal; a page with others says why."""
     page = tabs()
     page.goto(python_server.at("book/optimizers/momentum"))
@@ -78,7 +72,7 @@ def test_pages_compute_what_was_printed(
     assert differing < 0.02 * parts
 
 
-def test_a_reader_turns_a_knob(tabs: Callable[..., Any], python_server: Server) -> None:
+def test_a_reader_turns_a_knob(tabs, python_server):
     """Figure, numbers and statements follow; an error is named; as printed, all is back."""
     page = tabs(reduced_motion="reduce")
     outputs, field = page.locator(".cell_output"), page.locator(".cell .cm-content:visible").first

@@ -27,30 +27,30 @@ PANEL = (
     (ROOT / "book" / "students.md").read_text("utf-8").split("```{raw} html\n")[1].split("```")[0]
 )
 PANEL = PANEL.replace("../_static", "_static")
+PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><!--{}--></svg>'
 PAGES = ("index", "first", "second", "third", "students")
 
 
 def build(site: Path, version: str) -> None:
     """Write a site of a few pages, in which each file tells its version."""
     shutil.rmtree(site, ignore_errors=True)
-    python = site / "_static" / "python"
-    python.mkdir(parents=True)
-    (site / "_images").mkdir()
+    files: dict[str, str | bytes] = {
+        "notes.ipynb": version,
+        "_static/site.css": f'h1 {{ --version: "{version}"; }}',
+        "_static/page.js": f'window.script = "{version}";',
+        "_static/python/start.js": "",
+        "_static/python/exercise.js": f'export default "{version}";',
+        f"_static/python/python-{version}.gz": os.urandom(200_000),
+    }
     for name in PAGES:
         more = PANEL if name == "students" else '<a href="notes.ipynb">Notebook</a>'
-        page = PAGE.format(name=name, version=version, more=more)
-        (site / f"{name}.html").write_text(page, "utf-8")
-        (site / "_images" / f"{name}-{version}.svg").write_text(
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><!--{version}--></svg>'
-        )
-    (site / "notes.ipynb").write_text(version)
-    (site / "_static" / "site.css").write_text(f'h1 {{ --version: "{version}"; }}')
-    (site / "_static" / "page.js").write_text(f'window.script = "{version}";')
-    (python / "start.js").write_text("")
-    (python / "exercise.js").write_text(f'export default "{version}";')
-    (python / f"python-{version}.gz").write_bytes(os.urandom(200_000))
-    for path in ("offline.js", "keep.js", "python/kernel.js"):
-        shutil.copy(ROOT / "book" / "_static" / path, site / "_static" / path)
+        files[f"{name}.html"] = PAGE.format(name=name, version=version, more=more)
+        files[f"_images/{name}-{version}.svg"] = PICTURE.format(version)
+    for name in ("_static/offline.js", "_static/keep.js", "_static/python/kernel.js"):
+        files[name] = (ROOT / "book" / name).read_bytes()
+    for name, content in files.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     offline.write(site)
     # Times are told in whole seconds, and a browser takes an old file for a fresh one without
     # asking, for as long as a tenth of its age: the first version is old, the second one is not.
@@ -108,21 +108,22 @@ def wait_until_kept(page: Any, *names: str) -> None:
 
 def versions(page: Any) -> set[str]:
     """Return the versions of what a page has: its text, its style, its scripts, its picture."""
-    found = page.evaluate(
-        """async () => {
-          const picture = document.querySelector("img");
-          picture.loading = "eager";
-          await picture.decode();
-          const late = await import(new URL("_static/python/exercise.js", document.baseURI));
-          const title = document.querySelector("h1");
-          const style = getComputedStyle(title).getPropertyValue("--version").replaceAll('"', "");
-          return [title.textContent, style, window.script, late.default];
-        }"""
+    return set(
+        page.evaluate(
+            """async () => {
+              const picture = document.querySelector("img");
+              picture.loading = "eager";
+              await picture.decode();
+              const late = await import(new URL("_static/python/exercise.js", document.baseURI));
+              const title = document.querySelector("h1");
+              const style = getComputedStyle(title).getPropertyValue("--version");
+              return [title.textContent, style.slice(1, -1), window.script, late.default];
+            }"""
+        )
     )
-    return set(found)
 
 
-def test_visited_page_opens_without_a_network(server: Server, visit: Callable[..., Any]) -> None:
+def test_visited_page_opens_without_a_network(server, visit):
     page = visit("first")
     wait_until_kept(page, "first.html?", "first-one.svg?", "exercise.js?")
     server.stop()
@@ -139,9 +140,7 @@ def test_visited_page_opens_without_a_network(server: Server, visit: Callable[..
     assert versions(page) == {"one"}
 
 
-def test_new_version_leaves_an_open_exercise_alone(
-    server: Server, visit: Callable[..., Any]
-) -> None:
+def test_new_version_leaves_an_open_exercise_alone(server, visit):
     exercise, other = visit("first"), visit("second")
     wait_until_kept(other, "first.html?", "first-one.svg?", "second-one.svg?", "exercise.js?")
     exercise.reload()  # the worker is there now
@@ -190,15 +189,12 @@ def test_new_version_leaves_an_open_exercise_alone(
     reader = visit("third")
     reader.reload()
     wait_until_kept(reader, "first-two.svg?", "second-two.svg?", "third-two.svg?")
-    files = list_of_two["files"].items()
+    known = [f"{name}?{version}" for name, (_, version) in list_of_two["files"].items()]
     wait_until(
         reader,
         """(kept, known) => kept.map(address => address.split("/course/")[1])
           .filter(one => !one.startsWith("?")).every(one => known.includes(one))""",
-        [
-            f"{offline.LIST}?{list_of_two['version']}",
-            *(f"{name}?{one}" for name, (_, one) in files),
-        ],
+        [f"{offline.LIST}?{list_of_two['version']}", *known],
     )
     server.stop()
     for name in ("first", "second", "third"):
@@ -206,7 +202,7 @@ def test_new_version_leaves_an_open_exercise_alone(
         assert versions(reader) == {"two"}, name
 
 
-def test_whole_course_can_be_kept_and_removed(server: Server, visit: Callable[..., Any]) -> None:
+def test_whole_course_can_be_kept_and_removed(server, visit):
     page = visit("students")
     wait_until_kept(page, "students-one.svg?")
     page.reload()
@@ -235,9 +231,7 @@ def test_whole_course_can_be_kept_and_removed(server: Server, visit: Callable[..
     server.start()
 
 
-def test_full_storage_is_reported_and_harms_no_page(
-    server: Server, visit: Callable[..., Any]
-) -> None:
+def test_full_storage_is_reported_and_harms_no_page(server, visit):
     page = visit("students")
     wait_until_kept(page, "students-one.svg?")
     session = page.context.new_cdp_session(page)
@@ -269,9 +263,7 @@ BLOCKED = """Object.defineProperty(Navigator.prototype, "serviceWorker", { get()
         ("changed", "This browser keeps nothing of this site"),
     ],
 )
-def test_page_says_why_nothing_can_be_kept(
-    server: Server, tabs: Callable[..., Any], how: str, message: str
-) -> None:
+def test_page_says_why_nothing_can_be_kept(server, tabs, how, message):
     page, errors = tabs(script=BLOCKED * (how == "blocked"), service_workers="allow"), []
     if how == "changed":  # by the server, on the way: no version could be told from another one
         (server.site / "_static" / "page.js").write_text('window.script="one"')

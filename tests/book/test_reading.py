@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("toy")
 ONLY_ON_THE_SITE = r"\{[a-z:]+\}`|^\([\w-]+\)=|^:{3}|^`{3}\{.*|^\$\$ \(.*"
 
 
-def test_notebook_has_all_code_and_plain_markdown() -> None:
+def test_notebook_has_all_code_and_plain_markdown():
     context, wrong = chapters.Book(ROOT), []
     found = pages.find(ROOT)
     for page in found:
@@ -85,7 +84,7 @@ def test_notebook_has_all_code_and_plain_markdown() -> None:
         ),
     ],
 )
-def test_text_of_the_site_becomes_markdown(toy: Path, text: str, expected: str) -> None:
+def test_text_of_the_site_becomes_markdown(toy, text, expected):
     (toy / "empty.py").touch()
     (toy / "toy.py").write_text(
         "class A:\n    @cache\n    def f(self):\n        return {2}\n\n    g = 1\n"
@@ -94,7 +93,7 @@ def test_text_of_the_site_becomes_markdown(toy: Path, text: str, expected: str) 
     assert context.markdown(text) == expected
 
 
-def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Path) -> None:
+def test_launch_buttons_open_notebooks_of_the_repository(toy, toy_site):
     text = (toy_site / "book" / "sheets.html").read_text("utf-8")
     buttons = BeautifulSoup(text, "html.parser").select("a.chapter-tool")
     path = "notebooks/chapter-sheets.ipynb"
@@ -109,7 +108,7 @@ def test_launch_buttons_open_notebooks_of_the_repository(toy: Path, toy_site: Pa
     assert {file.name for file in (toy / "notebooks").iterdir()} == built
 
 
-def test_own_logo_and_icon_are_shown(toy: Path, toy_site: Path) -> None:
+def test_own_logo_and_icon_are_shown(toy, toy_site):
     assert f'src="{(toy / "book" / "own.png").as_uri()}"' in pdf.join(toy_site, toy)
     for page in ("404", "index"):
         assert 'href="data:image/png;base64,iVBOR' in (toy_site / f"{page}.html").read_text()
@@ -123,7 +122,7 @@ def flattened(outline: list[Any]) -> Iterator[Any]:
         yield from flattened(item) if isinstance(item, list) else [item]
 
 
-def test_book_is_printed(toy: Path, toy_site: Path, tmp_path: Path) -> None:
+def test_book_is_printed(toy, toy_site, tmp_path):
     """The oracle for the outline is the text of the pages that it names."""
     if pdf.find_chromium() is None:
         pytest.skip("no Chromium or Chrome on this machine: nothing can print the pages")
@@ -134,11 +133,8 @@ def test_book_is_printed(toy: Path, toy_site: Path, tmp_path: Path) -> None:
     reader = pypdf.PdfReader(out)
     texts = [" ".join(page.extract_text().split()) for page in reader.pages]
     assert texts[0] == reader.metadata.title == "A small book"
-    sources = [
-        (toy / f"{name}.md").read_text("utf-8")
-        for name in contents(toy)
-        if name not in ("book/api", "book/review")  # which are there to be searched and answered
-    ]
+    searched = "book/api", "book/review"  # which are there to be searched and answered
+    sources = [(toy / f"{n}.md").read_text("utf-8") for n in contents(toy) if n not in searched]
     text = "\n".join(sources).replace("$1-p$", "1−p")
     marks = {title: mark for mark, title in re.findall("^(##?) (?!Ref)(.+)", text, re.MULTILINE)}
     assert len(marks) > 15
@@ -148,20 +144,18 @@ def test_book_is_printed(toy: Path, toy_site: Path, tmp_path: Path) -> None:
     }
     assert [title for title in places if title in marks] == list(marks)
     for title, mark in marks.items():
-        if mark == "#":  # a page of the book begins a sheet
-            assert texts[places[title]].startswith(f"{places[title] + 1} {title}"), title
-        else:
-            assert title in texts[places[title]], title
-            assert title not in " ".join(texts[1 : places[title]]), title
+        place, before = places[title], " ".join(texts[1 : places[title]])
+        # a page of the book begins a sheet
+        begin = f"{place + 1} {title}" if mark == "#" else ""
+        assert texts[place].startswith(begin), title
+        assert title in texts[place], title
+        assert mark == "#" or title not in before, title
     # each page but the first has its number, which Chromium writes before the text
     assert [text.split()[0] for text in texts[1:]] == [str(n) for n in range(2, len(texts) + 1)]
     # a link leads from one page to another
     known = reader.named_destinations
-    linked = {
-        reader.get_destination_page_number(known[note["/Dest"]])
-        for note in (note.get_object() for note in reader.pages[1].get("/Annots", []))
-        if note.get("/Dest") in known
-    }
+    notes = [note.get_object().get("/Dest") for note in reader.pages[1].get("/Annots", [])]
+    linked = {reader.get_destination_page_number(known[name]) for name in notes if name in known}
     assert linked == {places["Lesson one"]}
     # nothing is written outside the page, formulas and code that are too long included
     outside: list[str] = []
