@@ -252,7 +252,8 @@ def main(topics: list[str], due: str | None, student: str | None, course: Course
         raise ToolError("which assignment, which student, until when?", remedy)
     topics = course.choose(topics)
     if student and due:
-        extend(course, topics[0], student, due)
+        for topic in topics:
+            extend(course, topic, student, due)
         return
     until = moment(due) if due else None
     with Stages() as stages:
