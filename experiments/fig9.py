@@ -135,8 +135,18 @@ def table(experiment):
     return rows
 
 
+def draw_times(experiment, axes):
+    """Draw the time since the start, mean and range, for each size of the minibatch."""
+    records = experiment.records()
+    for record in itertools.chain(*records.values()):
+        record.curves["seconds"] = np.cumsum(record.curves["epoch_seconds"])
+    for ax, panel in zip(axes, experiment.panels, strict=True):
+        draw_spreads(ax, [(run, records[run.name]) for run in panel.runs], "seconds", "seconds")
+        ax.set(title=panel.title, ylim=(0, None))
+
+
 def main():
-    """Time what is missing, and draw the time since the start, by the size of the minibatch."""
+    """Time what is missing, and draw the times."""
     experiment = Experiment(__file__, PANELS, description=__doc__)
     panels = [] if experiment.options.draw else experiment.panels
     for panel, seed in itertools.product(panels, experiment.seeds):
@@ -145,13 +155,9 @@ def main():
             time_in_turns(experiment, dict.fromkeys(panel.runs, eager), turns, seed)
     print("batch, BN/s, BNP/s, ratio, the paper's ratio on a V100", *table(experiment), sep="\n")
     use_style()
-    axes, records = plt.subplots(1, len(PANELS), figsize=(13, 3.6))[1], experiment.records()
-    for record in itertools.chain(*records.values()):
-        record.curves["seconds"] = np.cumsum(record.curves["epoch_seconds"])
-    for ax, panel in zip(axes, experiment.panels, strict=True):
-        draw_spreads(ax, [(run, records[run.name]) for run in panel.runs], "seconds", "seconds")
-        ax.set(title=panel.title, ylim=(0, None))
-    experiment.save(plt.gcf())
+    figure, axes = plt.subplots(1, len(PANELS), figsize=(13, 3.6))
+    draw_times(experiment, axes)
+    experiment.save(figure)
 
 
 if __name__ == "__main__":
