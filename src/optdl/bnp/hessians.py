@@ -5,7 +5,7 @@ Axis letters: ``m`` examples, ``p`` parameters of the network, ``k`` of one unit
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -51,12 +51,13 @@ def network_hessian(model: nn.Sequential, x: Tensor, y: Tensor) -> NetworkHessia
     named = dict(model.named_parameters())
 
     def mean_loss(theta: Tensor) -> Tensor:
-        parts = theta.split([p.numel() for p in named.values()])
+        parts = torch.split(theta, [p.numel() for p in named.values()])
         moved = {n: v.reshape(p.shape) for (n, p), v in zip(named.items(), parts, strict=True)}
         return nn.functional.cross_entropy(torch.func.functional_call(model, moved, x), y)
 
     theta = nn.utils.parameters_to_vector(named.values()).detach()
-    M = torch.autograd.functional.hessian(mean_loss, theta, vectorize=True).numpy()
+    hessian: Any = torch.autograd.functional.hessian  # which has no types
+    M = hessian(mean_loss, theta, vectorize=True).numpy()
     P, units, first = np.zeros_like(M), [], 0
     for layer in model:
         if isinstance(layer, nn.Linear):
