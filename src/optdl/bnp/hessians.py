@@ -18,7 +18,7 @@ __all__ = ["NetworkHessian", "network_hessian", "unit_steepness"]
 
 
 class NetworkHessian(NamedTuple):
-    """The Hessian M of all parameters, P with a block for each dense unit, and the units."""
+    """The Hessian M of all parameters, P by dense units, and the units (Source: P-09, P-11)."""
 
     matrix: Float[np.ndarray, "p p"]
     """M, in the order of ``model.parameters()``."""
