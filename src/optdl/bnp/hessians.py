@@ -39,11 +39,11 @@ def network_hessian(model: nn.Sequential, x: Tensor, y: Tensor) -> NetworkHessia
     >>> model = nn.Sequential(nn.Linear(1, 2, dtype=torch.float64))
     >>> for parameter in model.parameters():
     ...     _ = nn.init.zeros_(parameter)  # both classes have the probability 1/2
-    >>> x, y = torch.tensor([[0.0], [2.0]], dtype=torch.float64), torch.tensor([0, 1])
+    >>> x, y = torch.tensor([[0.0], [4.0]], dtype=torch.float64), torch.tensor([0, 1])
     >>> M, P, units = network_hessian(model, x, y)
     >>> [unit.tolist() for unit in units], M[np.ix_(units[0], units[0])]
-    ([[2, 0], [3, 1]], array([[0.25, 0.25],
-           [0.25, 0.5 ]]))
+    ([[2, 0], [3, 1]], array([[0.25, 0.5 ],
+           [0.5 , 2.  ]]))
     >>> (P.T @ M @ P)[np.ix_(units[0], units[0])].round(2)
     array([[0.25, 0.  ],
            [0.  , 0.25]])
