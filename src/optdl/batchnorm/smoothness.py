@@ -101,8 +101,8 @@ class MeanShiftHook:
 
     .. math:: \frac1n\sum_{j=1}^n \frac{\lvert\mu_j' - \mu_j\rvert}{\sigma_j' + 10^{-3}}.
 
-    The curve ``moved`` is its mean over the steps 1 + k · ``every`` of an epoch; the very first step
-    is left out. Layers act as in training, with the statistics of x. Raises ValueError where
+    The curve ``moved`` is its mean over the steps 1 + k · ``every`` of an epoch, without the very
+    first step. Layers act as in training, with the statistics of x. Raises ValueError where
     ``every`` is less than 2. Source: L1-41.
 
     >>> from optdl.training import State
