@@ -62,11 +62,8 @@ def time_in_turns(experiment, ways, turns, seed=0, steps=None, dtype=None):
                 logging.warning("%s: %s: %s", run.name, type(error).__name__, error)
                 del records[run]
                 continue
-            record.config |= {
-                "epochs": turn + 1,
-                "steps": len(rows),
-                "precision": str(dtype or x.dtype),
-            }
+            record.config |= {"epochs": turn + 1, "steps": len(rows)}
+            record.config["precision"] = str(dtype or x.dtype)
             record.stop = f"all {turn + 1} epochs"
             experiment.save_record(record, experiment.file(run, seed))
     return records

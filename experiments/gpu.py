@@ -111,15 +111,13 @@ def table_1(loan):
     groups = [product(ways, [*runs, other]) for runs, other in zip(dense, vanilla, strict=True)]
     groups += [product(("", ", CUDA graph"), [run for run in deep if run.method != "BNP"])]
     groups = [{replace(run, label=run.label + way): ways[way] for way, run in g} for g in groups]
+    rounds = range(1 if loan.tiny else 20)
     for number, group in enumerate(groups):
         torch.compiler.reset()
         until = loan.left() * (1 - 1 / (len(groups) - number))
         # all minibatches but the last have one size
         how = {"steps": 20, "dtype": torch.bfloat16} if group is groups[-1] else {"steps": -1}
-        turns = takewhile(
-            lambda turn, until=until: turn == 0 or loan.left() > until,
-            range(1 if loan.tiny else 20),
-        )
+        turns = takewhile(lambda turn, end=until: turn == 0 or loan.left() > end, rounds)
         for run, record in fig9.time_in_turns(experiment, group, turns, **how).items():
             once, steps = np.median(record.curves["epoch_seconds"]), record.config["steps"]
             say(f"{run.name}: {once:.3f} s, {1e3 * once / steps:.2f} ms a step")

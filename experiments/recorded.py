@@ -7,13 +7,11 @@
     python experiments/recorded.py bnp-averages     # by name; --again repeats what is there
 """
 
-import copy
 import inspect
 import itertools
 import sys
 from functools import lru_cache, partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -129,11 +127,16 @@ def tensors(examples):
     return torch.from_numpy(examples.x), torch.from_numpy(examples.y)
 
 
-def one_hidden_layer(seed, hidden, activation, bias=True, inputs=64):
-    """Return a network between 64 pixels and 10 scores, with torch's own initial weights."""
+def dense_layers(seed, widths, activation, deviations=None, bias=True):
+    """Return a network with torch's own initial weights, or normal ones of a deviation by layer."""
     torch.manual_seed(seed)
-    first, last = (torch.nn.Linear(*widths, bias) for widths in ((inputs, hidden), (hidden, 10)))
-    return torch.nn.Sequential(first, activation, last)
+    parts = []
+    for number, sizes in enumerate(itertools.pairwise(widths)):
+        parts += [layer := torch.nn.Linear(*sizes, bias), activation()]
+        if deviations is not None:
+            torch.nn.init.normal_(layer.weight, std=deviations[number])
+            torch.nn.init.zeros_(layer.bias)
+    return torch.nn.Sequential(*parts[:-1])
 
 
 # --- Empirical risk minimization --------------------------------------------------------------
@@ -161,7 +164,7 @@ def train_past_zero(seed, few, hidden, lr, data="digits"):
     """Train on few examples, far past the last training error, and watch the margins."""
     x, y = in_random_order(seed, data)
     parts = Examples(x[:few], y[:few]), Examples(x[few:], y[few:])
-    network = one_hidden_layer(seed, hidden, torch.nn.ReLU(), bias=False, inputs=x.shape[1])
+    network = dense_layers(seed, (x.shape[1], hidden, 10), torch.nn.ReLU, bias=False)
     return network, lr, parts, [erm.MarginHook(torch.from_numpy(x[:few]), y[:few])]
 
 
@@ -174,7 +177,7 @@ def train_on_wrong_labels(seed, wrong, hidden, lr):
     picked, noisy = rng.choice(500, size=wrong, replace=False), y[:500].copy()
     noisy[picked] = (noisy[picked] + rng.integers(1, 10, size=wrong)) % 10
     parts = Examples(x[:500], noisy), Examples(x[500:1000], y[500:1000])
-    network = one_hidden_layer(seed, hidden, torch.nn.ReLU())
+    network = dense_layers(seed, (64, hidden, 10), torch.nn.ReLU)
     return network, lr, parts, [erm.GradientNormHook(*tensors(parts[0]), cross_entropy)]
 
 
@@ -221,7 +224,7 @@ def search_critical_points(seed, epochs, units=3):
 def tanh_network(seed):
     """Return a network with 16 tanh units, and 300 digits to train it on."""
     examples, _ = digits(count=300, dtype=float)
-    return one_hidden_layer(seed, 16, torch.nn.Tanh()).double(), examples
+    return dense_layers(seed, (64, 16, 10), torch.nn.Tanh).double(), examples
 
 
 SMALL_BATCHES = [{"batch_size": 10, "drop": []}]
@@ -386,25 +389,11 @@ def train_turned(seed, method, lr, turned):
     | product("{hidden} hidden units at {lr}, seed {seed}", hidden=(32, 4), lr=[0.1], seeds=[0]),
     ("train_loss", "batch_gradient_norm", "gradient_noise"))  # fmt: skip
 def train_at_constant_rate(seed, hidden, lr, batch_size):
-    """Train on normalized digits by SGD at a constant rate, and watch the gradient's noise.
-
-    That is ‖∇J‖ over all examples, and the root mean square of ‖g − ∇J‖ for a minibatch.
-    """
+    """Train on normalized digits by SGD at a constant rate, and watch the gradient's noise."""
     examples, _ = digits("normalized")
     network = fully_connected((64, hidden, 10), seed=seed)
-
-    def loss(parameters, x, y):
-        return cross_entropy(torch.func.functional_call(network, parameters, x[None]), y[None])
-
-    def watch(state):
-        parameters = {name: p.detach() for name, p in network.named_parameters()}
-        each = torch.func.vmap(torch.func.grad(loss), (None, 0, 0))(parameters, *tensors(examples))
-        gradients = torch.cat([g.flatten(1) for g in each.values()], dim=1).double().numpy()
-        spread, norm = erm.gradient_spread(gradients), np.linalg.norm(gradients.mean(0))
-        noise = erm.standard_error(spread, batch_size, len(examples))
-        state.append(batch_gradient_norm=norm, gradient_noise=noise)
-
-    return network, lr, (examples, None), [SimpleNamespace(after_epoch=watch)]
+    watch = erm.GradientNoiseHook(*tensors(examples), cross_entropy, batch_size)
+    return network, lr, (examples, None), [watch]
 
 
 STEP_COUNTS = {"method": "SGD", "smallest": 2**-5}, {"method": "Adam", "smallest": 2**-9}
@@ -485,17 +474,6 @@ BY_ACTIVATION, BY_FACTOR = "{activation}, " + BY_RATE, "{activation}, {factor}, 
 NORMALIZED_BATCHES = {"batch_size": 32, "inputs": "normalized"}
 
 
-def activated(seed, activation, widths, deviations):
-    """Return a network with one activation and normal weights, of a deviation for each layer."""
-    torch.manual_seed(seed)
-    parts = []
-    for sizes, deviation in zip(itertools.pairwise(widths), deviations, strict=True):
-        parts += [torch.nn.Linear(*sizes), HIDDEN[activation][0]()]
-        torch.nn.init.normal_(parts[-2].weight, std=deviation)
-        torch.nn.init.zeros_(parts[-2].bias)
-    return torch.nn.Sequential(*parts[:-1])
-
-
 @recorded("initialization-factors", NORMALIZED_BATCHES | {"epochs": 8, "depth": 3},
           product(BY_FACTOR, by_rate(FACTOR_RATES, "activation", "factor"), FIVE))  # fmt: skip
 @recorded("initialization-deep", NORMALIZED_BATCHES | {"depth": 10}, product(BY_FACTOR, DEEP, FIVE))
@@ -513,7 +491,7 @@ def train_hidden_layers(seed, activation, factor, inputs, lr, depth=3, width=64,
     widths = np.array([64, *[width] * depth, 10])
     gains = np.array([HIDDEN[activation][1] * factor] * depth + [1])
     deviations = gains * np.sqrt(2 / (widths[:-1] + widths[1:]))  # Glorot's
-    network = activated(seed, activation, widths.tolist(), deviations)
+    network = dense_layers(seed, widths.tolist(), HIDDEN[activation][0], deviations)
     return network, lr, digits(inputs)
 
 
@@ -534,7 +512,7 @@ def train_by_width(seed, activation, method, scaling, width, lr, depth, base=32)
     scales, rates = mup_factors(widths, narrow if scaling == "μP" else widths)
     gains = np.array([HIDDEN[activation][1]] * depth + [1])
     deviations = gains * scales / np.sqrt(widths[:-1])
-    network, groups = activated(seed, activation, widths, deviations), []
+    network, groups = dense_layers(seed, widths, HIDDEN[activation][0], deviations), []
     for layer, rate in zip(network[::2], rates, strict=True):
         groups += [{"params": layer.weight, "lr": lr * rate}, {"params": layer.bias}]
     opt = getattr(torch.optim, method)(groups, lr=lr)
@@ -599,13 +577,9 @@ def train_by_rate(seed, normalization, inputs, lr, factor, part=None, own=None):
         for layer in (*hidden, last):
             layer.weight *= factor
     parts = {None: hidden, "hidden layers": hidden, "last layer": [last], "γ and β": norms}
-
-    def scale_gradients(state):  # the same as a rate of its own
-        for parameter in torch.nn.ModuleList(parts[part]).parameters():
-            parameter.grad *= own / lr
-
-    hooks = [SimpleNamespace(after_backward=scale_gradients)] if own else []
-    return network, lr, digits(inputs, FEW), hooks, {"seed": order_seed(seed)}
+    for parameter in torch.nn.ModuleList(parts[part]).parameters() if own else ():
+        parameter.register_hook(lambda gradient: gradient * (own / lr))  # as a rate of its own
+    return network, lr, digits(inputs, FEW), [], {"seed": order_seed(seed)}
 
 
 BY_WEIGHTS = "{inputs}, factor {factor}, "
@@ -621,8 +595,8 @@ LARGE_WEIGHTS = {"inputs": RAW_OR_NOT, "epochs": [10], "factor": [10], "own": (1
 def train_and_turn(seed, inputs, factor, own=None):
     """Train with batch normalization, and watch the weight vectors."""
     *plan, hooks, options = train_by_rate(seed, "bn", inputs, 0.1, factor, own=own)
-    watch = batchnorm.WeightVectorHook(*tensors(plan[2][0]), rate=1.6, every=32)
-    return *plan, [*hooks, watch], options
+    hooks.append(batchnorm.WeightVectorHook(*tensors(plan[2][0]), rate=1.6, every=32))
+    return *plan, hooks, options
 
 
 @recorded(
@@ -654,36 +628,16 @@ SHIFTS = [
 @recorded("batchnorm-shifts", {"batch_size": 32, "epochs": 5}, product(SHIFTED, SHIFTS, FIVE),
           (*LOSS, *ERROR, "moved"))  # fmt: skip
 def train_shifted(seed, normalization, inputs, depth, size, lr):
-    """Train with random shifts of what the hidden layers hand on, and watch the last of them.
-
-    ``moved`` is by how many standard deviations its mean on all examples moves in a step; a mean
-    over its features and some steps of each epoch.
-    """
+    """Train with random shifts of what the hidden layers hand on, and watch the last of them."""
 
     def layers(features):
         norm = [batchnorm.BatchNorm(features)] if normalization == "bn" else []
         return torch.nn.Sequential(*norm, batchnorm.RandomShift(features, size))
 
     network = fully_connected((64, *[50] * depth, 10), layers, seed=seed)
-    parts, before, moved = digits(inputs, FEW), [], []
-    x = tensors(parts[0])[0]
-
-    def after_step(state):
-        if state.step % 8 > 1:
-            return
-        with torch.no_grad():
-            values = copy.deepcopy(network)[:-1](x)  # whose averages may change
-        before.append(values.mean(0))
-        if state.step % 8 == 1 and len(before) > 1:
-            deviation = values.std(0) + 1e-3
-            moved.append(((before[-1] - before[-2]).abs() / deviation).mean().item())
-
-    def after_epoch(state):
-        state.append(moved=np.mean(moved))
-        moved.clear()
-
+    parts = digits(inputs, FEW)
     torch.manual_seed(seed)
-    return network, lr, parts, [SimpleNamespace(after_step=after_step, after_epoch=after_epoch)]
+    return network, lr, parts, [batchnorm.MeanShiftHook(tensors(parts[0])[0], every=8)]
 
 
 # --- Dropout ----------------------------------------------------------------------------------
@@ -760,52 +714,22 @@ for size, rates in DENSE_RATES.items():
     recorded(f"bnp-minibatch-{size}", own, trainings, ERROR)(train_dense)
 
 
-def unit_blocks(net, x):
-    """Yield the place of each unit's block in the Hessian, the bias first, and its P / q."""
-    first = 0
-    for part in net:
-        if isinstance(part, torch.nn.Linear):
-            o, n = part.weight.shape
-            mean, var = bnp.batch_statistics(x.detach().numpy())
-            U, D = bnp.preconditioner(mean, np.sqrt(bnp.smoothed_variance(var)))
-            for i in range(o):
-                place = np.r_[first + o * n + i, first + i * n : first + (i + 1) * n]
-                yield place, U @ D / np.sqrt(bnp.scale_dense(n, len(x)))
-            first += o * (n + 1)
-        x = part(x)
-
-
 @recorded("bnp-hessians", {"epochs": 3},
           product("{widths}, {inputs}, seed {seed}", seeds=range(6), widths=((6, 6), (12,)),
                   inputs=RAW_OR_NOT),
           ("steepness", "directions", "steepness with P", "directions with P"), 4)  # fmt: skip
 def watch_whole_hessian(seed, widths, inputs, epochs, steps=(0, 20, 200)):
-    """Train a small network on digits, and describe the Hessian of all parameters three times.
-
-    Steepness is λmax over that of the steepest unit; directions are eigenvalues above 1 % of λmax.
-    """
+    """Train a small network on digits, and describe the Hessian of all parameters three times."""
     X, Y = tensors(digits(inputs, validation=238, dtype=float)[0])
     net = fully_connected((64, *widths, 10), seed=seed).double()
-    drawn, named = torch.Generator().manual_seed(seed), dict(net.named_parameters())
+    drawn = torch.Generator().manual_seed(seed)
     sgd = torch.optim.SGD(net.parameters(), lr=0.1)
-
-    def mean_loss(theta):
-        parts = theta.split([p.numel() for p in named.values()])
-        moved = {n: v.reshape(p.shape) for (n, p), v in zip(named.items(), parts, strict=True)}
-        return cross_entropy(torch.func.functional_call(net, moved, X[:120]), Y[:120])
-
     for step in range(max(steps) + 1):
         if step in steps[:epochs]:
-            theta = torch.nn.utils.parameters_to_vector(named.values()).detach()
-            M = torch.autograd.functional.hessian(mean_loss, theta, vectorize=True).numpy()
-            P, blocks = np.zeros_like(M), list(unit_blocks(net, X[:120]))
-            for place, own in blocks:
-                P[np.ix_(place, place)] = own
+            M, P, units = bnp.network_hessian(net, X[:120], Y[:120])
             for name, A in (("", M), (" with P", P.T @ M @ P)):
-                values = np.linalg.eigvalsh(A)
-                steepest = max(np.linalg.norm(A[np.ix_(k, k)], 2) for k, _ in blocks)
-                yield {f"steepness{name}": values[-1] / steepest}
-                yield {f"directions{name}": np.sum(values > values[-1] / 100)}
+                values = bnp.unit_steepness(A, units)
+                yield dict(zip((f"steepness{name}", f"directions{name}"), values, strict=True))
         batch = torch.randint(len(X), (60,), generator=drawn)
         sgd.zero_grad()
         loss = cross_entropy(net(X[batch]), Y[batch])

@@ -3,7 +3,7 @@
 * ``functions``: forward and backward, in NumPy;
 * ``layers``: the layers, for torch;
 * ``population``: statistics of many examples in place of the moving averages;
-* ``smoothness``: what a step changes: the loss, its gradient, the weight vectors.
+* ``smoothness``: what a step changes: the loss, its gradient, weight vectors, outputs.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ __all__ = [
     "BatchRenorm",
     "FourThingsNorm",
     "GhostBatchNorm",
+    "MeanShiftHook",
     "PopulationStatisticsHook",
     "RandomShift",
     "WeightVectorHook",

@@ -1,4 +1,4 @@
-"""What a step against the gradient changes: the loss, its gradient, the units' weight vectors."""
+"""What a step changes: the loss, its gradient, the units' weight vectors and their outputs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call
 
-__all__ = ["AlongStep", "AlongStepHook", "WeightVectorHook", "loss_along_step"]
+__all__ = ["AlongStep", "AlongStepHook", "MeanShiftHook", "WeightVectorHook", "loss_along_step"]
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -89,6 +90,57 @@ class AlongStepHook:
             along = loss_along_step(state.model, self.x, self.y, self.rates)
             for rate, loss, change in zip(self.rates, *along, strict=True):
                 state.append(**{f"loss {rate:g}": loss, f"change {rate:g}": change})
+
+
+class MeanShiftHook:
+    r"""Measure how far a step moves the means of what the last layer of a network reads.
+
+    A hook for ``optdl.training.train`` and an ``nn.Sequential``. With :math:`\mu_j` and
+    :math:`\sigma_j`, the mean and the standard deviation of the j-th of n features on the examples
+    x, before and after a step,
+
+    .. math:: \frac1n\sum_{j=1}^n \frac{\lvert\mu_j' - \mu_j\rvert}{\sigma_j' + 10^{-3}}.
+
+    The curve ``moved`` is its mean over the steps 1 + k · ``every`` of an epoch, without the very
+    first step. Layers act as in training, with the statistics of x. Raises ValueError where
+    ``every`` is less than 2. Source: L1-41.
+
+    >>> from optdl.training import State
+    >>> model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Identity())
+    >>> hook = MeanShiftHook(torch.tensor([[0.0], [2.0]]), every=8)
+    >>> state = State(model, torch.optim.SGD(model.parameters()), {})
+    >>> for state.step, weight in ((8, 1.0), (9, 2.0)):  # the mean is 1, then 2 = σ / √2
+    ...     _ = nn.init.constant_(model[0].weight, weight)
+    ...     hook.after_step(state)
+    >>> hook.after_epoch(state)
+    >>> [round(moved, 3) for moved in state.curves["moved"]]
+    [0.353]
+    """
+
+    def __init__(self, x: Tensor, every: int) -> None:
+        if every < 2:
+            raise ValueError(f"every step needs the one before it: expected 2 or more, got {every}")
+        self.x, self.every = x, every
+        self.before: Tensor | None = None
+        self.moved: list[float] = []
+
+    @torch.no_grad()
+    def after_step(self, state: Any) -> None:
+        """Compute the means, and compare them with those of the step before."""
+        phase = state.step % self.every
+        if phase > 1:
+            return
+        values = copy.deepcopy(state.model)[:-1](self.x)  # whose averages may change
+        mean = values.mean(0)
+        if phase == 1 and self.before is not None:
+            deviation = values.std(0) + 1e-3
+            self.moved.append(((mean - self.before).abs() / deviation).mean().item())
+        self.before = mean
+
+    def after_epoch(self, state: Any) -> None:
+        """Record the mean of the epoch."""
+        state.append(moved=np.mean(self.moved))
+        self.moved.clear()
 
 
 class WeightVectorHook:

@@ -8,6 +8,7 @@ scaled. BNP leaves the network as it is and transforms the gradient, with the sa
 Hessian.
 
 * ``hessian``: the Hessian of a layer, and the preconditioner P = UD;
+* ``hessians``: the Hessian of all parameters of a small network, and P for it;
 * ``algorithm``: one step in a dense layer, as Algorithm 2 writes it, and what it costs;
 * ``convolution``: one step in a convolution, as Algorithm 3 writes it;
 * ``related_methods``: the factor of the inputs in K-FAC, of which P is a diagonal form, and costs;
@@ -43,10 +44,12 @@ from optdl.bnp.related_methods import input_factor, preconditioning_flops
 
 if TYPE_CHECKING:
     from optdl.bnp.convolution import precondition_conv, scale_conv
+    from optdl.bnp.hessians import NetworkHessian, network_hessian, unit_steepness
     from optdl.bnp.model import BNP
 
 __all__ = [
     "BNP",
+    "NetworkHessian",
     "absorb_normalization",
     "batch_statistics",
     "bn_flops",
@@ -56,6 +59,7 @@ __all__ = [
     "hessian_condition_numbers",
     "input_factor",
     "layer_hessian",
+    "network_hessian",
     "normalized_activations",
     "precondition_conv",
     "precondition_dense",
@@ -66,12 +70,15 @@ __all__ = [
     "scale_dense",
     "smoothed_variance",
     "split_adam_step",
+    "unit_steepness",
     "update_statistics",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import what needs torch, and the step of a convolution, when it is asked for."""
-    if name not in __all__:
+    home = {"BNP": "model"} | dict.fromkeys(("precondition_conv", "scale_conv"), "convolution")
+    home |= dict.fromkeys(("NetworkHessian", "network_hessian", "unit_steepness"), "hessians")
+    if name not in home:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"optdl.bnp.{'model' if name == 'BNP' else 'convolution'}"), name)
+    return getattr(import_module(f"optdl.bnp.{home[name]}"), name)

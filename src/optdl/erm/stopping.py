@@ -1,4 +1,4 @@
-"""Hooks that measure margins and gradients in training, and early stopping."""
+"""Hooks that measure margins, gradients and their noise in training, and early stopping."""
 
 import copy
 import math
@@ -9,9 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 from optdl.erm.arrays import Classes, require_labels
+from optdl.erm.noise import gradient_spread, standard_error
 
 __all__ = [
     "EarlyStopping",
+    "GradientNoiseHook",
     "GradientNormHook",
     "MarginHook",
     "classification_margins",
@@ -92,6 +94,55 @@ class GradientNormHook:
         squares = sum(float(p.grad.square().sum()) for p in state.model.parameters())
         state.curves.setdefault("batch_gradient_norm", []).append(math.sqrt(squares))
         state.optimizer.zero_grad()
+
+
+class GradientNoiseHook:
+    r"""Record the norm of the gradient and the noise of a minibatch's gradient after each epoch.
+
+    A hook for ``optdl.training.train``. From the gradient of each of the m training examples it
+    adds two curves: ``batch_gradient_norm``, and ``gradient_noise``, the root mean square of
+    :math:`\lVert g - \nabla J\rVert` for the gradient g of ``batch_size`` different examples,
+
+    .. math:: \lVert\nabla J\rVert \qquad\text{and}\qquad
+        \sqrt{\frac{m-n}{n(m-1)}\,\frac1m\sum_i\lVert g_i - \nabla J\rVert^2}, \qquad
+        n = \text{batch\_size}.
+
+    The gradients gᵢ are stored together, m × p numbers. ``loss`` maps scores and labels to their
+    mean loss; ``inputs`` and ``labels`` are tensors with all training examples. It raises
+    ValueError where n is less than 1 or above m. Source: L1-07.
+
+    >>> import torch
+    >>> from optdl.training import State
+    >>> x, y, w = torch.ones(2, 1), torch.tensor([[1.0], [3.0]]), torch.nn.Linear(1, 1, bias=False)
+    >>> state = State(w, torch.optim.SGD(w.parameters()), {})
+    >>> hook = GradientNoiseHook(x, y, torch.nn.functional.mse_loss, batch_size=1)
+    >>> w.weight.data.zero_(), hook.after_epoch(state)  # the gradients are −2 and −6
+    (tensor([[0.]]), None)
+    >>> state.curves
+    {'batch_gradient_norm': [4.0], 'gradient_noise': [2.0]}
+    """
+
+    def __init__(
+        self, inputs: Any, labels: Any, loss: Callable[[Any, Any], Any], batch_size: int
+    ) -> None:
+        self.inputs, self.labels, self.loss, self.batch_size = inputs, labels, loss, batch_size
+
+    def after_epoch(self, state: Any) -> None:
+        """Record norm and noise at the current parameters; gradients stay as they are."""
+        from torch import cat, func
+
+        def loss(parameters: Any, x: Any, y: Any) -> Any:
+            scores = func.functional_call(state.model, parameters, x[None])
+            return self.loss(scores, y[None])
+
+        parameters = {name: p.detach() for name, p in state.model.named_parameters()}
+        single = func.vmap(func.grad(loss), (None, 0, 0))
+        each = single(parameters, self.inputs, self.labels).values()
+        gradients = cat([g.flatten(1) for g in each], dim=1).double().cpu().numpy()
+        noise = standard_error(gradient_spread(gradients), self.batch_size, len(gradients))
+        norm = float(np.linalg.norm(gradients.mean(0)))
+        state.curves.setdefault("batch_gradient_norm", []).append(norm)
+        state.curves.setdefault("gradient_noise", []).append(noise)
 
 
 def early_stopping(validation_errors: Sequence[float], patience: int) -> tuple[int, int]:
