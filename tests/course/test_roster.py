@@ -177,6 +177,10 @@ def test_class_list_is_entered_and_updated(file, small, printed, monkeypatch):
     for home in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(home, str(file.parent))
     # zsh leaves the tilde of LIST=~/class.csv as it is; nobody can be asked, so nothing is entered
+    file.write_text("id\nada\n")
+    assert use(roster, course, "~/class.csv") == 1
+    assert "/class.csv: 1 student, " in printed()
+    file.write_text(PLAIN)
     assert use(roster, course, "~/class.csv", "--id", "id") == 1
     output = printed()
     assert re.search(r"^ id +id +ada, ben *$", output, re.M)

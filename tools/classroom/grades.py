@@ -52,7 +52,9 @@ def fill(
         if theirs != ours and not scale:
             file = shlex.quote(str(layout.file))
             remedy = f"set {ours:g} points on the platform and get the file again, or convert: "
-            remedy += f"python -m tools.classroom.grades {topic} --into {file} --scale"
+            title = shlex.quote(layout.header[index])
+            remedy += f"python -m tools.classroom.grades {topic} --into {file} "
+            remedy += f"--column {title} --scale"
             both = f"{layout.header[index]} has {theirs:g} points there, {topic} has {ours:g} here"
             raise ToolError(both, remedy)
         factor = theirs / ours if ours else 1
