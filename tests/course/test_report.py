@@ -143,6 +143,15 @@ def test_copied_answers_are_found(small):
     assert found.groups == {("s6", "s7", "s8"): [copied]}
 
 
+def test_penalty_is_told_with_and_without_hours():
+    told = [
+        results.Row(Person("ada"), "toy", 6, 4, hours_late=hours, late_penalty=points).late
+        for hours, points in ((0, 0), (3, 0), (0, 1), (3, 2.5))
+    ]
+    expected = ["", "3 h late", "1 point taken off", "3 h late, 2.5 points taken off"]
+    assert told == expected
+
+
 def test_a_page_fits_a_phone(toy, browser, tmp_path):
     file = tmp_path / "toy.html"
     file.write_text(str(page(toy)), encoding="utf-8")

@@ -88,6 +88,11 @@ def test_ids_stay_in_the_known_column(file):
         roster.read(file, "ID")
 
 
+def test_student_with_an_institution_number_is_real(file):
+    file.write_text(CANVAS.replace('Test",99,,', 'Test",99,S3,'))
+    assert [student.id for student in roster.read(file).students] == ["ada", "ben", "f00"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -244,8 +244,8 @@ def choose(course: Course, topic: str, parcel: Parcel) -> tuple[dict[str, str], 
         elif content and not cells and ".ipynb" in _bare(path):
             unknown.append(PurePosixPath(path).name)
     if not candidates.keys() - {RECORD}:
-        listed = ", ".join(PurePosixPath(path).name for path in parcel.files) or "no file"
-        return {}, f"no notebook of {topic} among: {listed}"
+        listed = ", ".join(PurePosixPath(path).name for path in parcel.files)
+        return {}, f"no notebook of {topic} among: {listed}" if listed else "handed in no file"
     chosen: dict[str, str] = {}
     notes = [f"{name} has no cells of {topic} and is left" for name in unknown]
     for file, paths in candidates.items():

@@ -188,7 +188,7 @@ def main(
     if remove:
         removed, stay = list[Person](), list[Person]()
         with students.changed(course) as state, Backend(course).gradebook() as book:
-            for person in {find(text, people) for text in remove}:
+            for person in dict.fromkeys(find(text, people) for text in remove):
                 state.students = [who for who in state.students if who != person.id]
                 entry = book.find_student(person.id)
                 has_work = entry.submissions or any(course.submitted.glob(f"{person.id}/*"))
