@@ -124,7 +124,7 @@ def test_moodle_zip_is_collected_with_times_and_feedback(course):
     )
     assert re.search(r"^ whose\.ipynb +the name of the file tells no student", output, re.M)
     assert re.search(r"^ Dora Alsaid 504 +nearest: dora \(Dora Al-Sayed\)", output, re.M)
-    assert re.search(r"^ dora \(Dora Al-Sayed\) +no notebook of toy among: no file", output, re.M)
+    assert re.search(r"^ dora \(Dora Al-Sayed\) +handed in no file", output, re.M)
     assert "Time unknown: ada (Ada Lovelace), ben (Ben O'Nevis), cleo (" in output
     assert "No work from" not in output  # dora's lies in the zip
     # what a student calls a time is none
@@ -339,7 +339,7 @@ def canvas(handed_out, tmp_path_factory):
     )
     assert "Late, as the platform says: ben" in output
     assert "no notebook of toy among: alsayeddora_73_804_broken.zip," in output
-    assert re.search(r"^ anon Xy12 +", output, re.M)
+    assert re.search(r"^ anon Xy12 +Canvas hides the names", output, re.M)
     assert re.search(r"^ studenttest 79 +Canvas's test student", output, re.M)
     hand_in(course, "cleo", timestamp="2027-03-01 18:00")
     folder = hand_in(course, "zed", toy=work(course))  # who is not on the list
@@ -380,6 +380,7 @@ def test_late_and_unknown_work_is_named_and_extended(canvas, tmp_path, printed):
     # other work takes the place of cleo's: its time is not that of the first
     output = take(course, {"vanderbergcléo_72_805_toy.ipynb": work(course, 7)})
     assert "Time unknown: cleo (Cléo van der Berg)" in output
+    assert "Replaced: cleo (Cléo van der Berg)\n" in output
     with Backend(course).gradebook() as book:
         assert book.find_submission("toy", "cleo").timestamp is None
 
@@ -434,6 +435,8 @@ def test_grades_and_pages_go_back_to_the_platform(canvas, printed):
     with pytest.raises(ToolError, match="Grade has 99 points there, toy has 10 here"):
         filled("sheet.csv", more)
     made = filled("sheet.csv", more, "--scale")
+    with pytest.raises(ToolError, match="--column 'Homework 1 \\(4711\\)' --scale"):
+        filled("canvas.csv", export.replace("10.00", "99.00"), *column)
     given = [line["Grade"] for line in csv.DictReader(io.StringIO(made))]
     assert given == ["59,4", "29,7", "59,4", ""]
     assert made.count("two spaces") == made.count(",  two spaces ") == 4

@@ -143,6 +143,15 @@ def test_copied_answers_are_found(small):
     assert found.groups == {("s6", "s7", "s8"): [copied]}
 
 
+def test_penalty_is_told_with_and_without_hours():
+    told = [
+        results.Row(Person("ada"), "toy", 6, 4, hours_late=hours, late_penalty=points).late
+        for hours, points in ((0, 0), (3, 0), (0, 1), (3, 2.5))
+    ]
+    expected = ["", "3 h late", "1 point taken off", "3 h late, 2.5 points taken off"]
+    assert told == expected
+
+
 def test_a_page_fits_a_phone(toy, browser, tmp_path):
     file = tmp_path / "toy.html"
     file.write_text(str(page(toy)), encoding="utf-8")
@@ -180,9 +189,12 @@ def test_keys_give_points(copied, small, browser):
 
         press("3")
         opened.keyboard.press("9")  # there are no 9 points
-        press("2")
-        opened.keyboard.press("ArrowUp")
-        press(".")
+        # three keys of a quick hand, before any of them is saved
+        opened.evaluate(
+            "() => ['2', 'ArrowUp', '.'].forEach(key => document.activeElement.dispatchEvent("
+            "new KeyboardEvent('keydown', {key})))"
+        )
+        opened.get_by_text("2.5").wait_for()
         opened.get_by_text(f"2 of {len(waiting)} answers have points.").wait_for()
         opened.get_by_label(f"Comment for {waiting[2]}").focus()  # who has no points
         opened.keyboard.type("1 word.")  # which gives no point

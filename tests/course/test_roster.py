@@ -88,6 +88,11 @@ def test_ids_stay_in_the_known_column(file):
         roster.read(file, "ID")
 
 
+def test_student_with_an_institution_number_is_real(file):
+    file.write_text(CANVAS.replace('Test",99,,', 'Test",99,S3,'))
+    assert [student.id for student in roster.read(file).students] == ["ada", "ben", "f00"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -177,6 +182,10 @@ def test_class_list_is_entered_and_updated(file, small, printed, monkeypatch):
     for home in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(home, str(file.parent))
     # zsh leaves the tilde of LIST=~/class.csv as it is; nobody can be asked, so nothing is entered
+    file.write_text("id\nada\n")
+    assert use(roster, course, "~/class.csv") == 1
+    assert "/class.csv: 1 student, " in printed()
+    file.write_text(PLAIN)
     assert use(roster, course, "~/class.csv", "--id", "id") == 1
     output = printed()
     assert re.search(r"^ id +id +ada, ben *$", output, re.M)

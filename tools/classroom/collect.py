@@ -75,6 +75,8 @@ class Parcel:
     late: bool = False
 
 
+ANONYMOUS = "anon"  # what Canvas calls everybody where it grades anonymously
+HIDDEN = "Canvas hides the names: switch anonymous grading off there, and get the zip again"
 UNMATCHED, REFUSED, SEVERAL = "nobody on the class list", "not entered", "several files"
 
 
@@ -242,8 +244,8 @@ def choose(course: Course, topic: str, parcel: Parcel) -> tuple[dict[str, str], 
         elif content and not cells and ".ipynb" in _bare(path):
             unknown.append(PurePosixPath(path).name)
     if not candidates.keys() - {RECORD}:
-        listed = ", ".join(PurePosixPath(path).name for path in parcel.files) or "no file"
-        return {}, f"no notebook of {topic} among: {listed}"
+        listed = ", ".join(PurePosixPath(path).name for path in parcel.files)
+        return {}, f"no notebook of {topic} among: {listed}" if listed else "handed in no file"
     chosen: dict[str, str] = {}
     notes = [f"{name} has no cells of {topic} and is left" for name in unknown]
     for file, paths in candidates.items():
@@ -308,7 +310,10 @@ def take(
         else:  # Moodle's number is of its own worksheet only
             claims[sender] = replace(sender, number="") if parcel.platform == "Moodle" else sender
     matched, unclear = match(claims, members)
-    nobody = {str(sender): reason for sender, reason in unclear.items()}
+    nobody = {
+        str(sender): HIDDEN if sender.name == ANONYMOUS else reason
+        for sender, reason in unclear.items()
+    }
     nobody |= dict.fromkeys(nobodys, "the name of the file tells no student")
     intake = Intake({}, {}, {UNMATCHED: nobody, REFUSED: {}, SEVERAL: {}})
     for sender, person in matched.items():
@@ -395,6 +400,7 @@ def show(course: Course, topic: str, intake: Intake, done: Mapping[str, Sequence
     console.print(Text(f"Handed in {topic}: {numbers}."))
     if done["replaced"]:
         console.print("What lay there before is kept in build/class/replaced/.")
+        tell("Replaced", described(done["replaced"], members))
     for title, reasons in intake.notes.items():
         table = Table(title, "why", box=None)
         for who, why in reasons.items():

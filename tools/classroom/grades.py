@@ -52,7 +52,9 @@ def fill(
         if theirs != ours and not scale:
             file = shlex.quote(str(layout.file))
             remedy = f"set {ours:g} points on the platform and get the file again, or convert: "
-            remedy += f"python -m tools.classroom.grades {topic} --into {file} --scale"
+            title = shlex.quote(layout.header[index])
+            remedy += f"python -m tools.classroom.grades {topic} --into {file} "
+            remedy += f"--column {title} --scale"
             both = f"{layout.header[index]} has {theirs:g} points there, {topic} has {ours:g} here"
             raise ToolError(both, remedy)
         factor = theirs / ours if ours else 1
@@ -67,14 +69,12 @@ def fill(
     graded = {row.student for of in by_student.values() for row in of.values() if row.graded}
     tell("Filled", [f"{topic}: {layout.header[index]}" for topic, index in columns.items()])
     tell("Left as they were", kept)
-    tell(
-        "Left blank, for it is not clear whose row it is",
-        [
-            f"line {number}, {claims[number]}: {reason}"
-            for number, reason in reasons.items()
-            if not reason.startswith("nearest")
-        ],
-    )
+    blank = [
+        f"line {number}, {claims[number]}: {reason}"
+        for number, reason in reasons.items()
+        if not reason.startswith("nearest")
+    ]
+    tell("Left blank, for it is not clear whose row it is", ["; ".join(blank)])
     missing = graded - {person.id for person in students.values()}
     tell("Graded, but not in the file", described(missing, members))
     return layout.write()

@@ -122,7 +122,9 @@ class Layout:
 
     def _is_canvas_own(self, cells: list[str]) -> bool:
         """Return whether a row is one that Canvas puts among those of students."""
-        is_test = is_test_student(self.person(cells).name)
+        # that one has no number of the institution; a real student of this name may have one
+        has_number = any(cells[index] for index in self.find(("sis user id",)))
+        is_test = is_test_student(self.person(cells).name) and not has_number
         return self.platform == "Canvas" and (is_test or bool(OF_CANVAS.fullmatch(" ".join(cells))))
 
     def find(self, headers: Sequence[str]) -> list[int]:

@@ -79,8 +79,10 @@ class Row:
         # a platform that does not tell when work came may say that it is late
         self.is_late = self.hours_late > 0 or self.time not in ("", TIME_UNKNOWN)
         days, hours = f"{self.hours_late / 24:.0f} d", f"{self.hours_late:g} h"
-        self.late = f"{days if self.hours_late > 48 else hours} late" if self.hours_late else ""
-        self.late += f", {self.late_penalty:g} points taken off" if self.late_penalty else ""
+        late = f"{days if self.hours_late > 48 else hours} late" if self.hours_late else ""
+        taken = f"{self.late_penalty:g} point{'s' * (self.late_penalty != 1)} taken off"
+        # work that was replaced has no time until it is graded, and may still have a penalty
+        self.late = ", ".join(filter(None, [late, taken if self.late_penalty else ""]))
         # the kinds of what a teacher must look at, and what happened to the work in a short phrase
         self.look_at = {event.kind for event in self.events if event.is_to_look_at}
         self.look_at |= {"older"} if self.lacks else set()

@@ -137,6 +137,11 @@ def enter(course: Course, listed: Sequence[Person]) -> None:
         book.db.commit()
 
 
+def counted(people: Sequence[Person]) -> str:
+    """Return how many students there are, in words."""
+    return f"{len(people)} student{'s' * (len(people) != 1)}"
+
+
 def show(class_list: ClassList, done: dict[str, list[str]]) -> None:
     """Print what a class list is taken for, and what entering it would change."""
     layout, columns = class_list.layout, class_list.columns
@@ -146,7 +151,7 @@ def show(class_list: ClassList, done: dict[str, list[str]]) -> None:
 
     origin = f" from {layout.platform}" if layout.platform else ""
     sign = {",": "commas", ";": "semicolons", "\t": "tabs"}[layout.separator]
-    size = f"{len(class_list.students)} students"
+    size = counted(class_list.students)
     console.print(f"{escape(str(layout.file))}: {size}{origin}, {sign}, {layout.encoding}")
     table = Table("", "column", "for example", box=None)
     for name, field in zip(FIELDS, fields(Person), strict=False):
@@ -183,7 +188,7 @@ def main(
     if remove:
         removed, stay = list[Person](), list[Person]()
         with students.changed(course) as state, Backend(course).gradebook() as book:
-            for person in {find(text, people) for text in remove}:
+            for person in dict.fromkeys(find(text, people) for text in remove):
                 state.students = [who for who in state.students if who != person.id]
                 entry = book.find_student(person.id)
                 has_work = entry.submissions or any(course.submitted.glob(f"{person.id}/*"))
@@ -209,7 +214,7 @@ def main(
         again += [*["--namesakes"] * namesakes, "--yes"]
         console.print(f"To enter it: {escape(shlex.join(again))}")
     elif not yes:
-        answer = console.input(f"Enter these {len(class_list.students)} students? \\[y/N] ")
+        answer = console.input(f"Enter {counted(class_list.students)}? \\[y/N] ")
         yes = answer.strip().lower() in ("y", "yes")
     if yes:
         enter(course, class_list.students)
