@@ -312,7 +312,7 @@ def test_collection_that_fails_enters_nothing(course, monkeypatch):
     assert lies_there(course) == before
     assert (course.submitted / "ada" / "toy" / "toy.ipynb").read_bytes() == there
     known = {"platform": "Canvas", "names": {"toy": "lovelaceada_70_1_"}, "late": False}
-    assert students.state(course).collected["toy"]["ada"] == known
+    assert students.state(course).collected["toy"]["ada"] == known | {"attachment": 1}
 
 
 def late(course):
@@ -383,6 +383,8 @@ def test_late_and_unknown_work_is_named_and_extended(canvas, tmp_path, printed):
     assert "Replaced: cleo (Cléo van der Berg)\n" in output
     with Backend(course).gradebook() as book:
         assert book.find_submission("toy", "cleo").timestamp is None
+    # the numbers of Canvas's files tell which zip is older
+    assert "1 later work kept" in take(course, {"vanderbergcléo_72_804_toy.ipynb": work(course, 8)})
 
 
 def test_grades_and_pages_go_back_to_the_platform(canvas, printed):

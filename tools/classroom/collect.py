@@ -326,7 +326,8 @@ def take(
         intake.ready[student] = {name: parcel.files[path].content for name, path in chosen.items()}
         prefixes = {Path(name).stem: parcel.files[path].prefix for name, path in chosen.items()}
         known = {"platform": parcel.platform, "names": prefixes, "late": parcel.late}
-        intake.hand_ins[student] = known
+        last = max(parcel.files[path].attachment for path in chosen.values())
+        intake.hand_ins[student] = known | {"attachment": last}
         if moment := times.get(sender.number):
             intake.ready[student][TIME] = moment.strftime("%Y-%m-%d %H:%M:%S UTC\n").encode()
     return intake
@@ -347,6 +348,10 @@ def enter(course: Course, topic: str, intake: Intake) -> dict[str, list[str]]:
             collected = state.collected.setdefault(topic, {})
             for student, work in intake.ready.items():
                 kind = _kind(course.submitted / student / topic, work)
+                before = collected.get(student, {}).get("attachment", 0)
+                # Canvas's numbers grow: the zip is an older one
+                if kind == "replaced" and 0 < intake.hand_ins[student]["attachment"] < before:
+                    kind = "later work kept"
                 done[kind].append(student)
                 if kind != "later work kept":
                     collected[student] = intake.hand_ins[student]

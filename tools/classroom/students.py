@@ -71,8 +71,8 @@ class ClassState:
     """What is known of a class: who is on its list, and by assignment and id what else there is.
 
     Of what came in a zip this is the ``platform``, which may be none; the ``names`` by notebook:
-    what the platform wants before that of a reply; and whether the platform says that it is
-    ``late``.
+    what the platform wants before that of a reply; whether the platform says that it is ``late``;
+    and the greatest number of an ``attachment``, 0 without any.
     """
 
     students: list[str]
