@@ -6,6 +6,7 @@ import struct
 import sys
 from collections import namedtuple
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -102,7 +103,10 @@ def test_unread_or_closed_connection_is_given_up(ends, monkeypatch):
     with pytest.raises(Gone, match="does not read"):
         ours.send("x", [bytes(2**24)])
     ours.end.close()
-    for action in (lambda: theirs.receive(5), lambda: [theirs.send("x", [bytes(2**20)])] * 3):
+    # an end that a cell has closed in its own process is gone, too
+    actions = [partial(end.receive, 5) for end in (theirs, ours)]
+    actions += [partial(end.send, "x", [bytes(2**20)]) for end in (theirs, ours)]
+    for action in actions:
         with pytest.raises(Gone):
             action()
 

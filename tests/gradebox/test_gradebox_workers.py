@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from courses import wait_until
@@ -20,7 +21,7 @@ from notebooks import answer, cell, executed, scores, shown, write_source
 
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.source_notebook import given_parts
-from gradebox.workers import pool
+from gradebox.workers import client, pool
 from gradebox.workers.client import ForkServer
 
 pytestmark = pytest.mark.xdist_group("gradebox")
@@ -247,6 +248,17 @@ def test_server_that_ends_gives_no_process_id():
         theirs.shutdown(socket.SHUT_WR)  # 0 would end the grader's own group
         with pytest.raises(ConnectionError):
             server._fork(ours, b"f")
+
+
+def test_server_interrupted_before_its_answer_is_replaced(monkeypatch):
+    modules = pool.modules("", ("numpy",))
+    server, (ours, theirs) = pool.server(modules), socket.socketpair()
+    with ours, theirs, monkeypatch.context() as patch:
+        patch.setattr(client.socket, "send_fds", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):  # its answer would be that to the next request
+            server._fork(server._control, b"f", theirs)
+    assert not server.alive
+    assert pool.server(modules).alive
 
 
 def test_server_start_failure_is_reported(monkeypatch):

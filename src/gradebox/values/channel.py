@@ -47,8 +47,8 @@ class Channel:
         """Send one message; it may be :class:`TooLong`, or the other end :class:`Gone`."""
         # one piece, for each further one wakes the other end once more
         unsent = memoryview(packed(header, parts))
-        self.end.settimeout(STALLED)
         try:
+            self.end.settimeout(STALLED)
             while unsent:
                 unsent = unsent[self.end.send(unsent) :]
         except TimeoutError:
@@ -72,9 +72,9 @@ class Channel:
 
     def _fill(self, size: int, until: float | None) -> None:
         while len(self._unread) < size:
-            # a hostile end may stop in the middle of a message: each wait has the limit
-            self.end.settimeout(until and max(0.0, until - time.monotonic()))
             try:
+                # a hostile end may stop in the middle of a message: each wait has the limit
+                self.end.settimeout(until and max(0.0, until - time.monotonic()))
                 content = self.end.recv(min(max(size - len(self._unread), 1 << 16), 1 << 24))
             except (TimeoutError, BlockingIOError):  # the latter where no time is left
                 raise TimeoutError from None
