@@ -261,6 +261,18 @@ def test_server_interrupted_before_its_answer_is_replaced(monkeypatch):
     assert pool.server(modules).alive
 
 
+def test_notebook_whose_server_ends_is_not_graded(tmp_path, monkeypatch):
+    run, server = client.Notebook.run, pool.server(pool.modules("", ("numpy",)))
+
+    def ending(*values: Any) -> Any:
+        server.close()  # as one that does not answer another notebook
+        return run(*values)
+
+    monkeypatch.setattr(client.Notebook, "run", ending)
+    with pytest.raises(RuntimeError, match="the fork server ended while the notebook ran"):
+        scores(tmp_path, SQUARE, LATER)
+
+
 def test_server_start_failure_is_reported(monkeypatch):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(RuntimeError, match="the fork server did not start; try: /bin/false"):

@@ -345,3 +345,5 @@ def running(
         for process in filter(None, (student, tests)):
             process.await_sealed(begin.level)
         yield Notebook(student, tests, **more)
+        if not server.alive:  # its forks ended with it, which is no fault of the notebook's
+            raise RuntimeError("the fork server ended while the notebook ran")
