@@ -273,6 +273,16 @@ def test_notebook_whose_server_ends_is_not_graded(tmp_path, monkeypatch):
         scores(tmp_path, SQUARE, LATER)
 
 
+def test_interruption_after_a_cell_loses_no_answer(tmp_path):
+    late = (
+        "import signal\nfrom gradebox.workers import protocol\nsend = protocol.send\n"
+        "def late(*values):\n    signal.raise_signal(signal.SIGINT)\n    send(*values)\n"
+        "protocol.send = late"
+    )
+    cells, run = executed(tmp_path, late, "print('here')", SQUARE, LATER)
+    assert (shown(cells[1]), run.scores) == ("here\n", {"later": 1})
+
+
 def test_server_start_failure_is_reported(monkeypatch):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(RuntimeError, match="the fork server did not start; try: /bin/false"):
