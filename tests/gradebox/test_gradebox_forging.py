@@ -86,13 +86,17 @@ def test_unresponsive_fork_server_is_replaced(tmp_path, monkeypatch):
         return process
 
     assert scores(tmp_path, G, LATER, **prepared) == {"later": 1}
-    for processes in (lambda: server().children(), lambda: [server()]):
+    for processes, end, why in (
+        (lambda: server().children(), psutil.Process.suspend, "did not answer and was ended"),
+        (lambda: [server()], psutil.Process.suspend, "did not answer and was ended"),
+        (lambda: server().children(), psutil.Process.kill, "ended"),
+    ):
         stopped = processes()
         for process in stopped:
-            process.suspend()
+            end(process)
         with monkeypatch.context() as patch:
             patch.setattr("gradebox.workers.client.ANSWER", 0.3)
-            with pytest.raises(RuntimeError, match="the fork server did not answer and was ended"):
+            with pytest.raises(RuntimeError, match=f"the fork server {why}"):
                 scores(tmp_path, G, LATER, **prepared)
         assert scores(tmp_path, G, LATER, **prepared) == {"later": 1}
         wait_for_ends([process.pid for process in stopped])

@@ -4,8 +4,10 @@ import json
 import socket
 import struct
 import sys
+import threading
 from collections import namedtuple
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -102,9 +104,31 @@ def test_unread_or_closed_connection_is_given_up(ends, monkeypatch):
     with pytest.raises(Gone, match="does not read"):
         ours.send("x", [bytes(2**24)])
     ours.end.close()
-    for action in (lambda: theirs.receive(5), lambda: [theirs.send("x", [bytes(2**20)])] * 3):
+    # an end that a cell has closed in its own process is gone, too
+    actions = [partial(end.receive, 5) for end in (theirs, ours)]
+    actions += [partial(end.send, "x", [bytes(2**20)]) for end in (theirs, ours)]
+    for action in actions:
         with pytest.raises(Gone):
             action()
+
+
+def test_message_read_little_by_little_is_given_up(ends, monkeypatch):
+    ours, theirs = ends
+    monkeypatch.setattr(channel, "STALLED", 0.2)
+    over = threading.Event()
+
+    def read() -> None:
+        while not over.wait(0.02):
+            theirs.end.recv(2**16)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        with pytest.raises(Gone, match="does not read"):
+            ours.send("x", [bytes(2**25)])
+    finally:
+        over.set()
+        reader.join()
 
 
 @pytest.mark.parametrize(*cases("cells"))

@@ -520,7 +520,8 @@ def test_a_daemon_ends_with_the_notebook(box):
 
 def test_processes_end_with_the_warm_process(levels, work):
     made, mark, left = ForkServer(), f"3600.{os.getpid()}3", list[psutil.Process]()
-    with contextlib.ExitStack() as stack:
+    gone = pytest.raises(RuntimeError, match="the fork server ended while the notebook ran")
+    with gone, contextlib.ExitStack() as stack:
         boxes = [Box(made, level, work) for level in levels]
         notebooks = [stack.enter_context(box.notebook()) for box in boxes]
         for number, notebook in enumerate(notebooks):

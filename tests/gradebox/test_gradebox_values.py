@@ -287,8 +287,8 @@ class Array:
     __array__ = __getattr__ = called
 
 
-def nested(levels: int, make: Any = list) -> Any:
-    value: Any = make()
+def nested(levels: int, make: Any = list, inner: Any = None) -> Any:
+    value: Any = make() if inner is None else inner
     for _ in range(levels):
         value = make([value])
     return value
@@ -329,6 +329,26 @@ def test_unsupported_value_is_refused(value, why, monkeypatch):
     monkeypatch.setattr(codec, "ITEMS", 1000)
     with pytest.raises(NotAValue, match=why):
         Writer().write(value)
+
+
+DEEPEST: dict[str, Any] = {
+    "bytes": (100, list, lambda: b"x"),
+    "an iterator": (98, list, lambda: iter([b"x"])),
+    "a number": (100, tuple, lambda: 2**70),
+    "an array": (97, list, lambda: np.arange(3)),
+    "named tuples": (50, lambda items: Pair(*items, 2**70), lambda: b"x"),
+    "a member": (99, list, lambda: Color.RED),
+}
+
+
+@pytest.mark.parametrize(("levels", "make", "inner"), DEEPEST.values(), ids=DEEPEST)
+def test_deepest_value_that_is_written_is_read(levels, make, inner):
+    writer = Writer()
+    tree = writer.write(nested(levels, make, inner()))
+    known = {"Pair": Pair, "Color": Color}
+    Reader(writer.parts, classes=lambda module, name: known[name]).read(tree)
+    with pytest.raises(NotAValue, match="nested more than 100 deep"):
+        Writer().write(nested(levels + 1, make, inner() if levels < 100 else []))
 
 
 @pytest.mark.parametrize("item", ["x" * 2**20, bytes(2**20), 1 << 2**23], ids=type)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from courses import wait_until
@@ -20,7 +21,7 @@ from notebooks import answer, cell, executed, scores, shown, write_source
 
 from gradebox.nbgrader.execute import WarmExecute
 from gradebox.nbgrader.source_notebook import given_parts
-from gradebox.workers import pool
+from gradebox.workers import client, pool
 from gradebox.workers.client import ForkServer
 
 pytestmark = pytest.mark.xdist_group("gradebox")
@@ -247,6 +248,39 @@ def test_server_that_ends_gives_no_process_id():
         theirs.shutdown(socket.SHUT_WR)  # 0 would end the grader's own group
         with pytest.raises(ConnectionError):
             server._fork(ours, b"f")
+
+
+def test_server_interrupted_before_its_answer_is_replaced(monkeypatch):
+    modules = pool.modules("", ("numpy",))
+    server, (ours, theirs) = pool.server(modules), socket.socketpair()
+    with ours, theirs, monkeypatch.context() as patch:
+        patch.setattr(client.socket, "send_fds", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):  # its answer would be that to the next request
+            server._fork(server._control, b"f", theirs)
+    assert not server.alive
+    assert pool.server(modules).alive
+
+
+def test_notebook_whose_server_ends_is_not_graded(tmp_path, monkeypatch):
+    run, server = client.Notebook.run, pool.server(pool.modules("", ("numpy",)))
+
+    def ending(*values: Any) -> Any:
+        server.close()  # as one that does not answer another notebook
+        return run(*values)
+
+    monkeypatch.setattr(client.Notebook, "run", ending)
+    with pytest.raises(RuntimeError, match="the fork server ended while the notebook ran"):
+        scores(tmp_path, SQUARE, LATER)
+
+
+def test_interruption_after_a_cell_loses_no_answer(tmp_path):
+    late = (
+        "import signal\nfrom gradebox.workers import protocol\nsend = protocol.send\n"
+        "def late(*values):\n    signal.raise_signal(signal.SIGINT)\n    send(*values)\n"
+        "protocol.send = late"
+    )
+    cells, run = executed(tmp_path, late, "print('here')", SQUARE, LATER)
+    assert (shown(cells[1]), run.scores) == ("here\n", {"later": 1})
 
 
 def test_server_start_failure_is_reported(monkeypatch):

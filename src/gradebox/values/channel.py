@@ -15,8 +15,8 @@ from typing import Any
 BYTES = 256 * 2**20  # of the texts and arrays of a message
 HEADER = 16 * 2**20  # of its line, which takes many times its length as objects
 PARTS = 100_000  # binary ones beside the line
-# Seconds of wall time after which an end that reads nothing is given up. A process that is alive
-# reads at once, since it is sent nothing while it computes; one that has stopped itself does not.
+# Seconds of wall time after which an end that has not read a message is given up. A process that
+# is alive reads at once, since it is sent nothing while it computes; one that stopped does not.
 STALLED = 120.0
 
 _HEAD = struct.Struct("!IQ")  # the bytes of the line, and of the parts after it
@@ -46,11 +46,11 @@ class Channel:
     def send(self, header: Any, parts: Sequence[bytes] = ()) -> None:
         """Send one message; it may be :class:`TooLong`, or the other end :class:`Gone`."""
         # one piece, for each further one wakes the other end once more
-        unsent = memoryview(packed(header, parts))
-        self.end.settimeout(STALLED)
+        content = packed(header, parts)
         try:
-            while unsent:
-                unsent = unsent[self.end.send(unsent) :]
+            # for all of it: an end that reads a little now and then would hold the grader for hours
+            self.end.settimeout(STALLED)
+            self.end.sendall(content)
         except TimeoutError:
             raise Gone("does not read what it is sent") from None
         except OSError as error:
@@ -72,9 +72,9 @@ class Channel:
 
     def _fill(self, size: int, until: float | None) -> None:
         while len(self._unread) < size:
-            # a hostile end may stop in the middle of a message: each wait has the limit
-            self.end.settimeout(until and max(0.0, until - time.monotonic()))
             try:
+                # a hostile end may stop in the middle of a message: each wait has the limit
+                self.end.settimeout(until and max(0.0, until - time.monotonic()))
                 content = self.end.recv(min(max(size - len(self._unread), 1 << 16), 1 << 24))
             except (TimeoutError, BlockingIOError):  # the latter where no time is left
                 raise TimeoutError from None

@@ -317,7 +317,7 @@ class Writer:
                 return value
             self.parts.append(value)
             return ["bytes", len(self.parts) - 1]
-        if depth >= DEPTH:
+        if depth + (kind in _ONCE) >= DEPTH:  # an iterator crosses as one of a list
             raise NotAValue(f"containers nested more than {DEPTH} deep")
         if kind in (list, tuple):
             return self._sequence(kind.__name__, value, depth)
@@ -330,7 +330,9 @@ class Writer:
         if self._functions is not None and callable(value) and not isinstance(value, Enum):
             return self._functions(value, self)
         plain = next((change for base, change in _DERIVABLE if issubclass(kind, base)), None)
-        tree = None if plain is None else self.write(plain(value), depth)
+        # with the name of its class it is one level more to the reader
+        inner = depth + (isinstance(value, Enum) or hasattr(kind, "_fields"))
+        tree = None if plain is None else self.write(plain(value), inner)
         names = [kind.__module__, kind.__qualname__]
         if isinstance(value, Enum) and kind.__members__.get(value.name) is value:
             return ["member", *names, value.name, tree]

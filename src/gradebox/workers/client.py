@@ -84,12 +84,19 @@ class ForkServer:
             self._is_ready = True
 
     def _fork(self, control: socket.socket, request: bytes, *ends: socket.socket) -> int:
-        """Have a server fork a child that gets these ends; return its process id."""
+        """Have a server fork a child that gets these ends; return its process id.
+
+        After an error this server is closed: an answer that comes yet would be taken for the next.
+        """
         with self._lock:  # threads share it, and each gets the answer to its own request
-            control.settimeout(ANSWER)
-            socket.send_fds(control, [request], [end.fileno() for end in ends])
-            if not (answer := control.recv(4)):
-                raise ConnectionError  # as a process id it would stand for the grader
+            try:
+                control.settimeout(ANSWER)
+                socket.send_fds(control, [request], [end.fileno() for end in ends])
+                if not (answer := control.recv(4)):
+                    raise ConnectionError  # as a process id it would stand for the grader
+            except BaseException:
+                self.close()
+                raise
             return int.from_bytes(answer, "big")
 
     @property
@@ -116,7 +123,6 @@ class ForkServer:
                 pid = self._fork(control, request, theirs, other)
                 theirs.close()  # or its end would go unnoticed
             except TimeoutError:
-                self.close()
                 why = "did not answer and was ended; the next submission gets a new one"
                 raise RuntimeError(f"the fork server {why}") from None
             except OSError as error:
@@ -339,3 +345,5 @@ def running(
         for process in filter(None, (student, tests)):
             process.await_sealed(begin.level)
         yield Notebook(student, tests, **more)
+        if not server.alive:  # its forks ended with it, which is no fault of the notebook's
+            raise RuntimeError("the fork server ended while the notebook ran")

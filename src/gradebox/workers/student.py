@@ -77,10 +77,12 @@ class Student:
                 except Gone:  # the tests have ended; the student's cells go on
                     poll.unregister(self._tests.end)
             else:
+                answer = None
                 with self.busy():
                     message = protocol.receive(grader, None, RunCell, Remember, RunTest)
-                    if (answer := self.obey(message)) is not None:
-                        protocol.send(grader, answer)
+                    answer = self.obey(message)
+                if answer is not None:  # sent whole: the grader waits for it after an interruption
+                    protocol.send(grader, answer)
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
