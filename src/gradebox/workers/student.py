@@ -109,6 +109,7 @@ class Student:
                 self._tests.send({"failed": str(error) or "more than there is memory for"})
 
     def _answered(self, question: dict[str, Any], parts: list[bytes]) -> tuple[Any, list[Any]]:
+        """Return what a name that a test looks up stands for, or what a call of the test's gave."""
         looked, names, outputs = question.get("look"), self._shell.user_ns, self._shell.outputs
         if looked is not None and looked not in names:
             return {"missing": True}, []
