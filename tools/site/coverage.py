@@ -37,6 +37,7 @@ FILES = {
 }
 """The file in which a hole is filled, and how."""
 KINDS = (*FILES,)
+UNPROVEN = {"pytest.mark.skip", "pytest.mark.xfail"}
 
 
 class Evidence(NamedTuple):
@@ -50,15 +51,6 @@ class Evidence(NamedTuple):
     name: str
     file: str
     line: int = 0
-
-
-class Problem(NamedTuple):
-    """Something to fix: a hole in a chapter that exists, or an id that fits nowhere."""
-
-    row: str
-    kind: str
-    file: str
-    message: str
 
 
 @dataclass
@@ -119,15 +111,6 @@ def _files(root: Path, folder: str, pattern: str, word: str) -> Iterator[tuple[s
             yield path.relative_to(root).as_posix(), text
 
 
-def _definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
-    """Yield the functions and classes below a node with their qualified names."""
-    for item in ast.iter_child_nodes(node):
-        if isinstance(item, Definition):
-            yield prefix + item.name, item
-            if isinstance(item, ast.ClassDef):
-                yield from _definitions(item, f"{prefix}{item.name}.")
-
-
 def sections(root: Path) -> Iterator[Evidence]:
     """Yield each label ``(L1-07)=`` of the book, named by the heading that follows."""
     for file, original in _files(root, "book", "*.md", ")="):
@@ -136,6 +119,15 @@ def sections(root: Path) -> Iterator[Evidence]:
             for label in LABEL.finditer(text, labels.start(), labels.end(1)):
                 line = text.count("\n", 0, label.start()) + 1
                 yield Evidence(label[1], "section", labels["heading"] or "", file, line)
+
+
+def _definitions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """Yield the functions and classes below a node with their qualified names."""
+    for item in ast.iter_child_nodes(node):
+        if isinstance(item, Definition):
+            yield prefix + item.name, item
+            if isinstance(item, ast.ClassDef):
+                yield from _definitions(item, f"{prefix}{item.name}.")
 
 
 def code(root: Path) -> Iterator[Evidence]:
@@ -155,31 +147,26 @@ def code(root: Path) -> Iterator[Evidence]:
 
 
 def tests(root: Path) -> Iterator[Evidence]:
-    """Yield each test, test class or test module that is marked with ``pytest.mark.row``."""
+    """Yield each test or test module that is marked with ``pytest.mark.row``."""
     for file, text in _files(root, "tests", "test_*.py", "mark.row"):
-        tree, stem = ast.parse(text, file), Path(file).stem
-        marked: list[tuple[str, int, list[ast.expr]]] = [
-            (stem, 1, [item.value])
-            for item in tree.body
-            if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "pytestmark"
-        ]
-        for name, item in _definitions(tree):
-            marks = {ast.unparse(getattr(mark, "func", mark)) for mark in item.decorator_list}
+        stem = Path(file).stem
+        for item in ast.parse(text, file).body:
+            marks: list[ast.expr] = getattr(item, "decorator_list", [])
+            name = f"{stem}::{getattr(item, 'name', '')}"
+            if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "pytestmark":
+                name, marks = stem, [item.value]
             # a test that never passes proves nothing
-            skipped = marks & {"pytest.mark.skip", "pytest.mark.xfail"}
-            if item.name.startswith(("test", "Test")) and not skipped:
-                test = f"{stem}::{name.replace('.', '::')}"
-                marked.append((test, item.lineno, item.decorator_list))
-        for test, line, expressions in marked:
+            if {ast.unparse(getattr(mark, "func", mark)) for mark in marks} & UNPROVEN:
+                continue
             # those of parameters are among them
-            for call in (part for node in expressions for part in ast.walk(node)):
+            for call in (part for mark in marks for part in ast.walk(mark)):
                 if isinstance(call, ast.Call) and ast.unparse(call.func) == "pytest.mark.row":
                     for argument in call.args:
                         if not isinstance(argument, ast.Constant):
-                            text = f"pytest.mark.row({ast.unparse(argument)}) is not a string"
+                            problem = f"{file}:{call.lineno}: {ast.unparse(call)} is not a string"
                             remedy = 'write the rows out, as in pytest.mark.row("L1-07")'
-                            raise ToolError(f"{file}:{call.lineno}: {text}", remedy)
-                        yield Evidence(str(argument.value), "test", test, file, line)
+                            raise ToolError(problem, remedy)
+                        yield Evidence(str(argument.value), "test", name, file, item.lineno)
 
 
 def exercises(root: Path) -> Iterator[Evidence]:
@@ -198,9 +185,9 @@ def exercises(root: Path) -> Iterator[Evidence]:
                             yield Evidence(row_id, "exercise", name, file)
 
 
-def gather(root: Path) -> tuple[list[Chapter], list[Problem]]:
-    """Return all rows by chapters, and every hole and every id that fits nowhere."""
-    chapters, problems = read_rows(root), list[Problem]()
+def gather(root: Path) -> tuple[list[Chapter], list[str]]:
+    """Return all rows by chapters, and what is wrong: a hole, or an id that fits nowhere."""
+    chapters, problems = read_rows(root), list[str]()
     rows = {row_id: (c.topic, row) for c in chapters for row in c.rows for row_id in row.ids}
     for item in (*sections(root), *code(root), *tests(root), *exercises(root)):
         topic, row = rows.get(item.id, ("", None))
@@ -216,21 +203,14 @@ def gather(root: Path) -> tuple[list[Chapter], list[Problem]]:
             row.evidence.append(item)
             continue
         where = f"{item.file}:{item.line}" if item.line else item.file
-        problems.append(Problem(item.id, "id", item.file, f"{where}: {item.id} {fault}"))
-    for chapter in (chapter for chapter in chapters if chapter.exists):
-        for row in chapter.rows:
-            row_id, *_ = row.ids
-            is_lab = row_id.startswith("LAB-")
-            code_of_lab = f"checks/{chapter.topic}/{row_id.lower().replace('-', '_')}_*"
-            names = {
-                "topic": chapter.topic,
-                "row": row_id,
-                "module": code_of_lab if is_lab else chapter.topic,
-                "test": "checks/test_lab_records" if is_lab else f"optdl/test_{chapter.topic}",
-                "notebook": "lab" if is_lab else chapter.topic,
-            }
-            for kind in row.missing:
-                file, remedy = (text.format(**names) for text in FILES[kind])
-                hole = f"{row_id} has no {kind}; in {file} {remedy}"
-                problems.append(Problem(row.name, kind, file, hole))
+        problems.append(f"{where}: {item.id} {fault}")
+    for topic, row in ((c.topic, row) for c in chapters if c.exists for row in c.rows):
+        row_id, *_ = row.ids
+        code_of_lab = f"checks/{topic}/{row_id.lower().replace('-', '_')}_*"
+        names = {"module": topic, "test": f"optdl/test_{topic}", "notebook": topic}
+        if row_id.startswith("LAB-"):
+            names = {"module": code_of_lab, "test": "checks/test_lab_records", "notebook": "lab"}
+        for kind in row.missing:
+            file, remedy = (text.format(topic=topic, row=row_id, **names) for text in FILES[kind])
+            problems.append(f"{file}: {row_id} has no {kind}; {remedy}")
     return chapters, problems
