@@ -42,8 +42,8 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / "notebooks").mkdir()
         (root / "notebooks" / "chapter-dropped.ipynb").touch()
         with pytest.raises(ToolError, match="they are in notebooks now"):
-            book.build(out=root)
-        book.build(out=root)
+            book.build()
+        book.build()
     return root
 
 

@@ -146,7 +146,7 @@ def test_verdicts_are_asked_at_each_knob_value(toy, monkeypatch, capsys):
         f"book/index.md:{first + 1}: with kind = 'down', it is not so: above 0",
     ]
     with pytest.raises(ToolError, match="with n = 3, it is not so: few"):
-        book.build(out=toy.root)
+        book.build()
     monkeypatch.setattr(vary, "ROOT", toy.root)
     assert vary.main("index") == 1
     assert capsys.readouterr().out.count("NOT SO") == 2
@@ -234,7 +234,7 @@ def test_build_writes_what_changed_and_refuses_errors(toy, monkeypatch):
 
     def refusal() -> str:
         with pytest.raises(ToolError) as raised:
-            book.build(out=toy.root)
+            book.build()
         assert len(str(raised.value).splitlines()) <= 10
         return str(raised.value)
 
@@ -246,7 +246,7 @@ def test_build_writes_what_changed_and_refuses_errors(toy, monkeypatch):
         "on_page": first.append,
         "on_progress": lambda done, total, _: progress.add((done, total)),
     }
-    assert book.build(out=toy.root, **seen) == site
+    assert book.build(**seen) == site
     assert [page.name for page in first] == ["index.html"]
     assert (100, 100) in progress
     assert "2468 It is 25.0 %, not −2·10⁻⁷. See there" in words()
@@ -257,11 +257,11 @@ def test_build_writes_what_changed_and_refuses_errors(toy, monkeypatch):
     # Where nothing has changed, nothing is done.
     with monkeypatch.context() as patch:
         patch.setattr(book, "_build", lambda *_: pytest.fail("nothing has changed"))
-        assert book.build(out=toy.root) == site
+        assert book.build() == site
         told = queue.SimpleQueue()
         with ThreadPoolExecutor(1) as pool:
             with FileLock(toy.root / "_build" / "lock"):
-                waiting = pool.submit(book.build, toy.root, lambda *now: told.put(now))
+                waiting = pool.submit(book.build, lambda *now: told.put(now))
                 assert told.get() == (0, 1, "waits for the end of another build")
             assert waiting.result() == site
     # Code, words and the format of a number: their page alone is executed and written. A script.
@@ -274,7 +274,7 @@ def test_build_writes_what_changed_and_refuses_errors(toy, monkeypatch):
     static.unlink()
     shutil.copytree(ROOT / "book" / "_static", static)
     (static / "slides.js").write_text("// changed", "utf-8")
-    book.build(out=toy.root)
+    book.build()
     assert "2470 It is 0.2, not −2·10⁻⁷. Look at there" in words()
     assert "1236" in words("counts")
     assert (site / "_static" / "slides.js").read_text("utf-8") == "// changed"
@@ -299,7 +299,7 @@ def test_build_writes_what_changed_and_refuses_errors(toy, monkeypatch):
     # without code has no button.
     texts |= {"index": named, "second": SECOND.replace("A section", "Another")}
     toy.write(**texts | {"counts": "Words.\n"})
-    book.build(out=toy.root)
+    book.build()
     assert "Look at Another" in words()
     assert words("counts") == "A title# Words."
     assert toy.outputs("once") == once

@@ -454,7 +454,7 @@ def whole(graded, monkeypatch):
     """Return a function that runs the whole command, given who could not be graded."""
     monkeypatch.setattr(catalog, "blocks", blocks)
     monkeypatch.setattr(release, "write", lambda *_: False)
-    monkeypatch.setattr(book, "build", lambda out, *_: out / "_build" / "html")
+    monkeypatch.setattr(book, "build", lambda *_: graded.root / "_build" / "html")
 
     def run(*failed):
         summary = grade.Summary(refused=[(student, "toy", "no JSON") for student in failed])

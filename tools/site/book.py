@@ -50,17 +50,16 @@ PERCENTAGE = re.compile(r"^(reading sources|writing output)\.\.\. *\[ *(\d+)%\] 
 
 
 def build(
-    out: Path = ROOT,
     on_progress: OnProgress = lambda done, total, now: None,
     on_page: Callable[[Path], None] = lambda page: None,
 ) -> Path:
-    """Build the site in ``_build/html`` below ``out``, and return that folder.
+    """Build the site in ``_build/html``, and return that folder.
 
     Nothing is done when nothing has changed. Pages that were executed stay kept whatever happens
     afterwards, and the site that is in place is only replaced by one that is whole. ``on_page``
     gets the first page if there is no site yet.
     """
-    folder = out / "_build"
+    folder = ROOT / "_build"
     site, lock = folder / "html", FileLock(folder / "lock")
     try:
         held = lock.acquire(blocking=False)

@@ -177,6 +177,6 @@ def main() -> None:
     """Build the site, print it and say where the PDF is."""
     out = ROOT / "_build" / f"{file_name(ROOT)}.pdf"
     with Stages() as stages:
-        site = book.build(on_progress=stages.add("Site"))
+        site = book.build(stages.add("Site"))
         write_pdf(site, ROOT, out, stages.add("PDF"))
     console.print(f"The book is printed: {out.as_uri()}", soft_wrap=True)
