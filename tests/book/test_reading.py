@@ -64,7 +64,6 @@ def test_notebook_has_all_code_and_plain_markdown():
             "```{literalinclude} ../toy.py\n:pyobject: A.f\n```\n\nMore.",
             "```python\n@cache\ndef f(self):\n    return {2}\n```\n\nMore.",
         ),
-        ("```{literalinclude} ../empty.py\n```", "```python\n\n```"),
         (
             "```{explore} descent\n:alt: A path.\nWith $1/\\kappa$.\n```",
             "*A figure to explore, which the page of the site has.* With $1/\\kappa$.",
@@ -85,7 +84,6 @@ def test_notebook_has_all_code_and_plain_markdown():
     ],
 )
 def test_text_of_the_site_becomes_markdown(toy, text, expected):
-    (toy / "empty.py").touch()
     (toy / "toy.py").write_text(
         "class A:\n    @cache\n    def f(self):\n        return {2}\n\n    g = 1\n"
     )

@@ -125,12 +125,10 @@ class Context:
             return match[0]
         options = dict(re.findall(r"^:([\w-]+):[ \t]*(.*)", match["options"], re.MULTILINE))
         if kind == "literalinclude":
-            file = self.book.root / self.page(title)
-            lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-            if name := options.get("pyobject"):
-                _, first, last = ModuleAnalyzer.for_file(str(file), file.stem).find_tags()[name]
-                lines = lines[first - 1 : last]
-            return f"```python\n{textwrap.dedent(''.join(lines)).rstrip()}\n```"
+            code = ModuleAnalyzer.for_file(str(self.book.root / self.page(title)), "included")
+            _, first, last = code.find_tags()[options["pyobject"]]
+            lines = textwrap.dedent("\n".join(code.code.splitlines()[first - 1 : last]))
+            return f"```python\n{lines.rstrip()}\n```"
         if kind in {"note", "warning", "tip", "admonition"}:
             name = title if kind == "admonition" else kind.title()
             name = name if name.endswith((".", "?", "!", ":")) else f"{name}."
@@ -186,15 +184,14 @@ class Context:
 
 def _citation(entry: Entry, textual: bool) -> str:
     """Return a citation: (Robbins and Monro, 1951), or textual, Robbins and Monro (1951)."""
-    backend = PlainText()
     authors = entry.persons.get("author", [])
-    parts = ([*each.rich_prelast_names, *each.rich_last_names] for each in authors)
-    people = [" ".join(part.render(backend) for part in name) for name in parts]
+    parts = ((*each.rich_prelast_names, *each.rich_last_names) for each in authors)
+    people = [" ".join(part.render(PlainText()) for part in name) for name in parts]
     names = f"{people[0]} et al." if len(people) > 2 else " and ".join(people)
     year = entry.fields.get("year")  # slides may have none
-    if textual:
-        return f"{names} ({year})" if year else names
-    return f"({names}, {year})" if year else f"({names})"
+    if not year:
+        return names if textual else f"({names})"
+    return f"{names} ({year})" if textual else f"({names}, {year})"
 
 
 def notebook(page: Page, book: Book, numbers: Mapping[str, str] | None = None) -> NotebookNode:
