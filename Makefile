@@ -83,7 +83,10 @@ figures: .venv/ready ## run what the figures of experiments/ lack, and draw them
 	@for figure in $(F); do $(PY) experiments/$$figure.py || exit $$?; done
 
 wasm: .venv/ready ## build the wheel of gradebox-wasm, Python as WebAssembly, in dist
-	@$(PY) -m tools.site.wasm_wheel dist
+	@$(PY) -m tools.site.wasm_wheel
+	@rm -rf src/gradebox_wasm/build
+	@$(PY) -m pip wheel -q --no-deps --no-build-isolation -w dist ./src/gradebox_wasm
+	@rm -rf src/gradebox_wasm/build
 
 lint: .venv/dev ## style, types, spelling, workflows
 	@code=0; for tool in "ruff check ." "ruff format --check ." mypy codespell_lib; do $(PY) -m $$tool || code=1; done; \

