@@ -148,10 +148,10 @@ def _build(
         before = _checksum(chapters.FOLDER)
         chapters.write(found, ROOT / chapters.FOLDER, ROOT)
         if _checksum(chapters.FOLDER) != before:  # what was written stays for the next build
-            problem = "launch_repository is set in _config.yml, and Colab and Binder would open "
-            problem += (
-                f"notebooks that are not those of the site: they are in {chapters.FOLDER} now"
+            problem = (
+                "Colab and Binder (launch_repository in _config.yml) would open other notebooks"
             )
+            problem += f" than those of the site: they are in {chapters.FOLDER} now"
             raise ToolError(problem, "commit that folder and push it; then build again")
     return site
 

@@ -7,6 +7,7 @@ import json
 import posixpath
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,12 +62,11 @@ class Book:
         self.root, self.titles, self.equations = root, dict[str, str](), dict[str, str]()
         self.style = Style()  # it searches all installed packages when it is made
         toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-        numbered = [part for part in toc.get("parts", []) if part.get("numbered")]
-        chapters = dict.fromkeys(contents(root), 0)  # a page without a number has none
-        for number, chapter in enumerate((c for part in numbered for c in part["chapters"]), 1):
-            chapters |= dict.fromkeys(files_below(chapter), number)
-        counts: dict[int, int] = {}
-        for name, chapter in chapters.items():
+        numbered = (part["chapters"] for part in toc.get("parts", []) if part.get("numbered"))
+        chapters = [files_below(chapter) for part in numbered for chapter in part]
+        chapter_of = {name: n for n, names in enumerate(chapters, 1) for name in names}
+        counts = Counter[int | str]()  # of a page without a number by itself
+        for name in contents(root):
             path = root / f"{name}.md"
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
             if title := re.search(r"^# (.+)$", text, re.MULTILINE):
@@ -75,11 +75,10 @@ class Book:
                 self.titles |= dict.fromkeys(LABEL.findall(labels), heading)
             figures = re.findall(r"^ {4}name: ([\w-]+)$", text, re.MULTILINE)
             self.titles |= dict.fromkeys(figures, "the figure")
-            start = counts.get(chapter, 0) if chapter else 0
-            labels = [label for _, label in FORMULA.findall(text) if label]
-            for number, label in enumerate(labels, start + 1):
-                self.equations[label] = f"{chapter}.{number}" if chapter else str(number)
-            counts[chapter] = start + len(labels)
+            chapter = chapter_of.get(name, "")
+            for label in filter(None, (label for _, label in FORMULA.findall(text))):
+                counts[chapter or name] += 1
+                self.equations[label] = f"{chapter}.{counts[chapter or name]}".lstrip(".")
         self.entries = dict(parse_file(str(root / "book" / "references.bib")).entries.items())
         config = configuration(root)
         self.course = config["title"]

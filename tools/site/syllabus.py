@@ -30,10 +30,14 @@ class Lesson(NamedTuple):
 
     topic: str
     minutes: int
-    needs: list[str]
     exercises: list[str]
     labs: list[str]
-    options: str
+    options: dict[str, str]
+
+    @property
+    def needs(self) -> list[str]:
+        """Return the labels of the lessons that it needs."""
+        return re.findall(r"[\w-]+", self.options.get("needs", ""))
 
 
 def lessons(root: Path = ROOT) -> dict[str, Lesson]:
@@ -42,17 +46,12 @@ def lessons(root: Path = ROOT) -> dict[str, Lesson]:
     for name in contents(root):
         text = (root / f"{name}.md").read_text(encoding="utf-8")
         if line := re.search(r"^```\{lesson\}\n((?::.*\n)*)", text, re.MULTILINE):
-            needs = re.search(r"^:needs: (.*)", line[1], re.MULTILINE)
-            minutes = re.search(r"^:minutes: (\d+)", line[1], re.MULTILINE)
+            options = dict(re.findall(r"^:(\w+):[ \t]*(.*)", line[1], re.MULTILINE))
+            exercises = re.findall(r"^```\{exercise\} (\S+)", text, re.MULTILINE)
+            labs = re.findall(r"^\((LAB-\d+)\)=", text, re.MULTILINE)
             _, topic, *_ = parts = name.split("/")
-            found["-".join(parts[1:])] = Lesson(
-                topic,
-                int(minutes[1]) if minutes else 0,
-                re.findall(r"[\w-]+", needs[1]) if needs else [],
-                re.findall(r"^```\{exercise\} (\S+)", text, re.MULTILINE),
-                re.findall(r"^\((LAB-\d+)\)=", text, re.MULTILINE),
-                line[1],
-            )
+            minutes = int(options["minutes"])
+            found["-".join(parts[1:])] = Lesson(topic, minutes, exercises, labs, options)
     return found
 
 
@@ -111,7 +110,7 @@ def planned(plan: str, root: Path) -> str:
 
 def written(text: str, root: Path = ROOT) -> str:
     """Return the page with what follows from its choice of lessons."""
-    main = [lesson for lesson in lessons(root).values() if ":appendix:" not in lesson.options]
+    main = [lesson for lesson in lessons(root).values() if "appendix" not in lesson.options]
     within = sum(len(lesson.exercises) for lesson in main)
     topics = {x.topic for x in main if _notebook(x.topic, root).is_file()}
     beside = sum(len(assignment(topic, root)) for topic in topics) - within
