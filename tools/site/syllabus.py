@@ -30,39 +30,36 @@ class Lesson(NamedTuple):
 
     topic: str
     minutes: int
+    needs: list[str]
     exercises: list[str]
     labs: list[str]
     options: dict[str, str]
 
-    @property
-    def needs(self) -> list[str]:
-        """Return the labels of the lessons that it needs."""
-        return re.findall(r"[\w-]+", self.options.get("needs", ""))
 
-
-def lessons(root: Path = ROOT) -> dict[str, Lesson]:
+def lessons() -> dict[str, Lesson]:
     """Return the lessons by their labels, such as ``erm-risk``, in the order of the book."""
     found = {}
-    for name in contents(root):
-        text = (root / f"{name}.md").read_text(encoding="utf-8")
+    for name in contents(ROOT):
+        text = (ROOT / f"{name}.md").read_text(encoding="utf-8")
         if line := re.search(r"^```\{lesson\}\n((?::.*\n)*)", text, re.MULTILINE):
             options = dict(re.findall(r"^:(\w+):[ \t]*(.*)", line[1], re.MULTILINE))
             exercises = re.findall(r"^```\{exercise\} (\S+)", text, re.MULTILINE)
             labs = re.findall(r"^\((LAB-\d+)\)=", text, re.MULTILINE)
             _, topic, *_ = parts = name.split("/")
-            minutes = int(options["minutes"])
-            found["-".join(parts[1:])] = Lesson(topic, minutes, exercises, labs, options)
+            needs, minutes = options.get("needs", ""), int(options["minutes"])
+            needed = re.findall(r"[\w-]+", needs)
+            found["-".join(parts[1:])] = Lesson(topic, minutes, needed, exercises, labs, options)
     return found
 
 
-def _notebook(topic: str, root: Path) -> Path:
-    return root / "exercises" / topic / f"{topic}.ipynb"
+def _notebook(topic: str) -> Path:
+    return ROOT / "exercises" / topic / f"{topic}.ipynb"
 
 
-def assignment(topic: str, root: Path = ROOT) -> dict[int, tuple[str, int]]:
+def assignment(topic: str) -> dict[int, tuple[str, int]]:
     """Return the name and the points of each exercise of an assignment by its number."""
     found: dict[int, tuple[str, int]] = {}
-    text, number = _notebook(topic, root).read_text(encoding="utf-8"), 0
+    text, number = _notebook(topic).read_text(encoding="utf-8"), 0
     for cell in json.loads(text)["cells"]:
         if heading := re.match(r"## (\d+) · ", "".join(cell["source"])):
             number = int(heading[1])
@@ -73,9 +70,9 @@ def assignment(topic: str, root: Path = ROOT) -> dict[int, tuple[str, int]]:
     return found
 
 
-def planned(plan: str, root: Path) -> str:
+def planned(plan: str) -> str:
     """Return the section of a plan with all that can be computed."""
-    every, weeks = lessons(root), list(WEEK.finditer(plan))
+    every, weeks = lessons(), list(WEEK.finditer(plan))
     topic_of = {lab: lesson.topic for lesson in every.values() for lab in lesson.labs}
     chosen = [[every[label] for label in LINK.findall(week[1])] for week in weeks]
     labs = [[topic_of[lab] for lab in LINK.findall(week[2])] for week in weeks]
@@ -84,20 +81,20 @@ def planned(plan: str, root: Path) -> str:
         last |= dict.fromkeys([*(lesson.topic for lesson in chosen[number]), *topics], number)
     for number, week in enumerate(weeks):
         # an assignment is due in the week after its last lesson
-        ends = [t for t in last if last[t] == number - 1 and _notebook(t, root).is_file()]
+        ends = [t for t in last if last[t] == number - 1 and _notebook(t).is_file()]
         due = [", ".join(ends)] * bool(ends) + [word.strip() for word in WORDS.findall(week[3])]
         exercises = sum(len(lesson.exercises) for lesson in chosen[number])
         minutes = sum(lesson.minutes for lesson in chosen[number])
         minutes += MINUTES_OF_AN_EXERCISE * exercises
         for topic in labs[number]:
-            text = (root / "exercises" / topic / "lab.ipynb").read_text("utf-8")
+            text = _notebook(topic).with_name("lab.ipynb").read_text("utf-8")
             minutes += int(re.findall(r"Plan (\d+) minutes", text)[0])
         total += minutes
         row = f"{week[1]} {exercises} {week[2]} {minutes / 60:.1f} | {'; '.join(due)} |"
         plan = plan.replace(week[0], row.replace("|  |", "| |"))
     names = tuple(name for week in chosen for lesson in week for name in lesson.exercises)
     for line in POINTS.finditer(plan):
-        asked = assignment(line[1], root)
+        asked = assignment(line[1])
         taken = {k: points for k, (name, points) in asked.items() if name.startswith(names)}
         whole = sum(points for _, points in asked.values())
         row = f"| {line[1]} | {', '.join(map(str, taken))} | {sum(taken.values())} of {whole} |"
@@ -108,15 +105,15 @@ def planned(plan: str, root: Path) -> str:
     return re.sub(r"takes about \d+ hours", f"takes about {hours:.0f} hours", plan)
 
 
-def written(text: str, root: Path = ROOT) -> str:
+def written(text: str) -> str:
     """Return the page with what follows from its choice of lessons."""
-    main = [lesson for lesson in lessons(root).values() if "appendix" not in lesson.options]
+    main = [lesson for lesson in lessons().values() if "appendix" not in lesson.options]
     within = sum(len(lesson.exercises) for lesson in main)
-    topics = {x.topic for x in main if _notebook(x.topic, root).is_file()}
-    beside = sum(len(assignment(topic, root)) for topic in topics) - within
+    topics = {x.topic for x in main if _notebook(x.topic).is_file()}
+    beside = sum(len(assignment(topic)) for topic in topics) - within
     text = re.sub(r"\d+ exercises are not counted", f"{beside} exercises are not counted", text)
     try:
-        return PLAN.sub(lambda plan: planned(plan[0], root), text)
+        return PLAN.sub(lambda plan: planned(plan[0]), text)
     except (KeyError, FileNotFoundError) as error:
         problem = f"a table of book/syllabus.md has what the course has not: {error}"
         raise ToolError(problem, "take it out of the table") from None
