@@ -14,6 +14,8 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from filelock import FileLock
+
 from gradebox.files import write_files
 from tools.fingerprints import digest
 from tools.layout import ROOT
@@ -73,11 +75,12 @@ def build(package: Path = PACKAGE) -> None:
     makers = Path(__file__), Path(wasm.__file__)
     key = digest([folder / "SHA256SUMS", *makers, " ".join(UNUSED)])
     kept = package / KEY
-    if not kept.is_file() or kept.read_text(encoding="utf-8") != key:
-        kept.unlink(missing_ok=True)
-        shutil.rmtree(package / "lib", ignore_errors=True)
-        write_files(dict(_content(folder)), package)
-        kept.write_text(key, encoding="utf-8")
+    with FileLock(package / "built.lock"):  # a build of the site and a test may ask for it at once
+        if not kept.is_file() or kept.read_text(encoding="utf-8") != key:
+            kept.unlink(missing_ok=True)
+            shutil.rmtree(package / "lib", ignore_errors=True)
+            write_files(dict(_content(folder)), package)
+            kept.write_text(key, encoding="utf-8")
 
 
 def _content(folder: Path) -> Iterator[tuple[str, bytes]]:
