@@ -123,7 +123,7 @@ class Context:
         if kind is None:
             return match[0]
         options = dict(re.findall(r"^:([\w-]+):[ \t]*(.*)", match["options"], re.MULTILINE))
-        if kind == "literalinclude":
+        if kind == "literalinclude" and "pyobject" in options:
             code = ModuleAnalyzer.for_file(str(self.book.root / self.page(title)), "included")
             _, first, last = code.find_tags()[options["pyobject"]]
             lines = textwrap.dedent("\n".join(code.code.splitlines()[first - 1 : last]))
