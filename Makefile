@@ -13,7 +13,7 @@ F ?= fig3 fig4 fig5 fig8 fig9 beyond recorded
 CLASS := class submitted autograded feedback exchange gradebook.db archive
 
 .DEFAULT_GOAL := help
-.PHONY: moved help course test test-all cover book pdf lab release handout class extend collect grade report feedback grades figures wasm lint clean
+.PHONY: moved help course test test-all cover book pdf cards lab release handout class extend collect grade report feedback grades figures wasm lint clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,9 @@ book: .venv/ready ## build the site
 
 pdf: .venv/ready ## print the whole book as one PDF (needs Chromium or Chrome)
 	@$(PY) -m tools.site.pdf
+
+cards: .venv/ready ## write the cards of all lessons as a file for Anki
+	@$(PY) -m tools.site.cards
 
 lab: .venv/ready ## open JupyterLab with nbgrader on the released notebooks
 	@$(PY) -m tools.classroom.lab

@@ -1,5 +1,6 @@
 """Cards come back by Leitner's boxes; progress is shown, and moves to another browser as a file."""
 
+import csv
 import json
 import re
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from serving import Server
 
-from tools.layout import ROOT, contents
+from tools.site import cards
 
 pytestmark = pytest.mark.xdist_group("toy")
 
@@ -310,10 +311,31 @@ def test_cards_and_review_work_from_a_file(reader, toy_site):
     assert ada.message().startswith("There are no cards here yet.")
 
 
+def test_anki_gets_every_card_with_its_formulas(tmp_path):
+    text = (
+        '# One\n\n```{cards}\nIs $a<b$ "so"?\n: `f(x)` and *two*\n  lines.\n\nNext?\n: No.\n```\n'
+    )
+    for name, content in (
+        ("_toc.yml", "root: book/toy/one\n"),
+        ("_config.yml", "title: A course\n"),
+        ("book/toy/one.md", text),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content, "utf-8")
+    assert cards.write(tmp_path / "cards.txt", tmp_path) == 2
+    *header, first, second = (tmp_path / "cards.txt").read_text("utf-8").splitlines()
+    # https://docs.ankiweb.net/importing/text-files.html#file-headers
+    named = {"#separator:tab", "#html:true", "#guid column:1", "#tags column:4", "#deck:A course"}
+    assert named <= {line for line in header if line.startswith("#")} == {*header}
+    row, other = csv.reader([first, second], delimiter="\t")
+    question, answer = r"Is \(a&lt;b\) &quot;so&quot;?", "<code>f(x)</code> and <em>two</em> lines."
+    assert row[1:] == [question, answer, "toy::one"]
+    assert other[1:3] == ["Next?", "No."]
+    assert row[0] != other[0]
+
+
 def test_cards_of_the_book_need_no_context():
-    """On the page My course a role or a link would lead nowhere."""
-    texts = [(ROOT / f"{page}.md").read_text("utf-8") for page in contents(ROOT)]
-    blocks = re.findall(r"(?s)\n```\{cards\}\n(.*?)\n```\n", "\n".join(texts))
-    questions = re.findall(r"(?m)^(\S.*)\n: ", "\n".join(blocks))
-    assert len({*questions}) == len(questions) > 200
-    assert [block for block in blocks if re.search(r"\{\w+\}`|\]\(", block)] == []
+    rows = [*cards.rows()]
+    assert len({name for name, *_ in rows}) == len(rows) > 200
+    # a role or a link would lead nowhere on the page My course and in Anki
+    assert [row for row in rows if re.search(r"\{\w+\}<code>|<a ", row[1] + row[2])] == []
