@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from toy_course import TIMEOUT, blocks, hand_in_wrong_records, make_course, use
+from toy_course import CANVAS, TIMEOUT, blocks, hand_in_wrong_records, make_course, use
 
 from gradebox.workers import pool
 from optdl.checks import catalog
 from tools import course
-from tools.classroom import grade, release, sample_class
+from tools.classroom import grade, release, roster, sample_class
 from tools.layout import Course
 from tools.terminal import PIPE_WIDTH, console
 
@@ -59,6 +59,16 @@ def printed(capsys):
 @pytest.fixture
 def small(tmp_path):
     return make_course(tmp_path / "my course")
+
+
+@pytest.fixture(scope="session")
+def handed_out(tmp_path_factory):
+    """Return a course with a class list and an assignment that is handed out."""
+    made = make_course(tmp_path_factory.mktemp("class"), "toy", "two")
+    (made.root / "canvas.csv").write_bytes(CANVAS.encode())
+    use(roster, made, str(made.root / "canvas.csv"), "--yes")
+    release.write(made, "toy")
+    return made
 
 
 @pytest.fixture
