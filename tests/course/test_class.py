@@ -10,88 +10,18 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from copy import deepcopy
 from types import SimpleNamespace
 
 import pytest
-from nbgrader.auth import Authenticator
-from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange.default import ExchangeFetchFeedback
-from toy_course import CANVAS, WORKSHEET, answered, hand_in, pack, play, rows, use, zipped
+from toy_course import CANVAS, WORKSHEET, answered, exchange, hand_in, pack, play, rows, use
 
-from gradebox.exchange import Submit
-from tools.classroom import grades, lab, release, results
+from tools.classroom import grades, results
 from tools.classroom.backend import Backend
 from tools.layout import ROOT, Course
 from tools.terminal import ToolError
 
 # --- a term
-
-TERM = """
-$! collect toy canvas.zip --sheet canvas.csv
-canvas.csv is no grading worksheet
-$ collect toy canvas.zip
-Late, as the platform says: ben
-dora (Dora Al-Sayed) no notebook of toy among: alsayeddora_73_804_broken.zip
- anon Xy12 Canvas hides the names
- studenttest 79 Canvas's test student
-"""
-GRADED = """
-$ grade toy
- toy 5 of 6 … 3 (2 unknown)
-Not on the class list: zed (nearest: nobody)
-outside of zed/toy/: build/submitted/zed/toy (1).ipynb
-The same toy.ipynb, byte for byte: ada …, cleo …, zed
-"""
-
-
-def exchange(term, step):
-    """Take a step of the exchange in dora's copy, as JupyterLab's assignment list does."""
-    config = deepcopy(term.dora.config)
-    config.Exchange.root = str(term.course.exchange)
-    config.Exchange.cache = str(term.dora.root / "cache")
-    config.CourseDirectory.student_id = "dora"
-    directory = CourseDirectory(config=config, assignment_id="toy")
-    step(coursedir=directory, authenticator=Authenticator(config=config), config=config).start()
-
-
-@pytest.fixture(scope="module")
-def graded_term(handed_out, tmp_path_factory):
-    """Return a graded class whose work came by Canvas, the exchange and a folder."""
-    course = Course(shutil.copytree(handed_out.root, tmp_path_factory.mktemp("term") / "teacher"))
-    for due in ("2027-03-01 12:00", "none", "2020-03-01 12:00"):
-        use(release, course, "toy", "--due", due)
-        with Backend(course).gradebook() as book:
-            assert str(book.find_assignment("toy").duedate) in (f"{due}:00", due.title())
-    right = answered(course.released("toy"), "2 * x", "3 * x")
-    five = answered(course.released("toy"), "5 * x", "3 * x", "Because it is.")
-    pack(
-        course.root / "canvas.zip",
-        {
-            "countess_70_801_toy.ipynb": right,
-            "onevisben_LATE_71_802_toy-1.ipynb": five,
-            "vanderbergcléo_72_803_hand_in_2.zip": zipped("toy.ipynb", right),
-            "alsayeddora_73_804_broken.zip": b"PK no zip",
-            "alsayeddora_73_text.html": b"<p>done</p>",
-            "anon_Xy12_9_toy.ipynb": right,
-            "studenttest_79_806_toy.ipynb": right,
-        },
-    )
-    play(course, TERM)
-    hand_in(course, "cleo", timestamp="2020-03-01 18:00")
-    folder = hand_in(course, "zed", toy=right)  # who is not on the list
-    (folder.parent / "toy (1).ipynb").write_bytes(right)
-    # dora has a copy of the course without solutions, and submits to the exchange
-    (student := course.root.parent / "dora").mkdir()
-    shutil.copy(course.root / "nbgrader_config.py", student)
-    shutil.copytree(course.exercises, student / "exercises")
-    lab.copy_for_work(Course(student), "toy")
-    work = student / "work" / "toy" / "toy.ipynb"
-    work.write_bytes(answered(work, "2 * x", "3 * x", "Because."))
-    made = SimpleNamespace(course=course, dora=Course(student))
-    exchange(made, Submit)
-    play(course, GRADED)
-    return made
 
 
 @pytest.fixture

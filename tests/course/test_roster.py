@@ -106,9 +106,12 @@ def test_invalid_class_list_is_refused(tmp_path, text, message):
         ("S1", "ada"),
         (" 77 ", "ada"),
         ("lovelace ada", "ada"),
-        ("Ada Lovelac", "no student 'Ada Lovelac'\nTo fix: the nearest: ada (Ada Lovelace)"),
-        ("Xq", "there is no student 'Xq'\nTo fix: the nearest: nobody"),
-        ("Ana Reis", "are called 'Ana Reis': a1 (Ana Reis), a2 (Ana Reis)\nTo fix: give the id"),
+        (
+            "Ada Lovelac",
+            "no one student 'Ada Lovelac'\nTo fix: give the id; nearest: ada (Ada Lovelace)",
+        ),
+        ("Xq", "no one student 'Xq'\nTo fix: give the id; nearest: nobody"),
+        ("Ana Reis", "give the id; several have this name: a1 (Ana Reis), a2 (Ana Reis)"),
     ],
 )
 def test_student_is_found_or_nearest_are_named(text, told):

@@ -6,10 +6,13 @@ import re
 import shlex
 import zipfile
 from contextlib import chdir, contextmanager, redirect_stdout
+from copy import deepcopy
 from io import BytesIO, StringIO
 from types import SimpleNamespace
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.auth import Authenticator
+from nbgrader.coursedir import CourseDirectory
 
 from tools import notebooks
 from tools.classroom import answers, results, sample_class
@@ -223,6 +226,16 @@ def play(course, transcript):
         for text in told.splitlines():
             pattern = re.sub(r"(\\ )+", " +", re.escape(text.strip(" !"))).replace("…", ".*")
             assert bool(re.search(pattern, output)) != text.startswith("!"), f"{text}\n\n{output}"
+
+
+def exchange(term, step):
+    """Take a step of the exchange in dora's copy, as JupyterLab's assignment list does."""
+    config = deepcopy(term.dora.config)
+    config.Exchange.root = str(term.course.exchange)
+    config.Exchange.cache = str(term.dora.root / "cache")
+    config.CourseDirectory.student_id = "dora"
+    directory = CourseDirectory(config=config, assignment_id="toy")
+    step(coursedir=directory, authenticator=Authenticator(config=config), config=config).start()
 
 
 def rows(course):
