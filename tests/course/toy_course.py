@@ -171,14 +171,6 @@ def hand_in(course, student, **contents):
     return folder
 
 
-def hand_in_wrong_records(course):
-    """Hand in the solver's lab under other names, with wrong records of its run."""
-    right = (course.submitted / sample_class.SOLVER / "toy" / "lab.ipynb").read_text("utf-8")
-    for student, record in RECORDS.items():
-        given = {"record": json.dumps(record)} if record else {}
-        hand_in(course, student, lab=right.replace(sample_class.SOLVER, student), **given)
-
-
 def answered(notebook, double, triple, why=""):
     """Return a notebook with answers."""
     filled, bodies = notebooks.read(notebook), {"double": double, "triple": triple}
