@@ -36,16 +36,14 @@ CANVAS = (
     + '"Student, Test",99,,f00,ML,,\r\n"Student,Test",98,,f01,ML,,\r\n'
 )
 """A gradebook as Canvas exports it: ada is number 70; not all rows are students."""
-TIMES = ("Tuesday, 2 March 2027, 11:59 PM", "Wednesday, 3 March 2027, 12:05 AM", "-", "-", "-")
+TIMES = {"ada": "Tuesday, 2 March 2027, 11:59 PM", "ben": "Wednesday, 3 March 2027, 12:05 AM"}
 WORKSHEET = (
     "Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,"
     "Last modified (submission),Last modified (grade),Feedback comments\r\n"
     + "".join(
         f"Participant {number},{first} {last},{who}@example.org,Submitted - ,,10.00,Yes,"
-        f'"{when}","Friday, 5 March 2027, 9:00 AM",  two spaces \r\n'
-        for number, (who, (first, last)), when in zip(
-            range(500, 505), NAMES.items(), TIMES, strict=True
-        )
+        f'"{TIMES.get(who, "-")}","Friday, 5 March 2027, 9:00 AM",  two spaces \r\n'
+        for number, (who, (first, last)) in enumerate(NAMES.items(), 500)
     )
 )
 """Moodle's worksheet for an assignment: ada is number 500."""
