@@ -2,13 +2,14 @@
 
 import csv
 import io
+import shutil
 import threading
 from dataclasses import replace
 
 import pytest
 import requests
 from bs4 import BeautifulSoup
-from toy_course import answered
+from toy_course import answered, hand_in
 
 from tools.classroom import gradebook, marking, release, results, similarity
 from tools.classroom.backend import Backend
@@ -110,11 +111,10 @@ def test_copied_answers_are_found(small):
     own = "(lambda h:  6*h)(x/2)" + "\n    # my own" * 9
     triples = [*STRANGERS, copied, copied, own]
     for number, triple in enumerate(triples):
-        for folder in (small.submitted, small.autograded):
-            file = folder / f"s{number}" / "toy" / "toy.ipynb"
-            file.parent.mkdir(parents=True)
-            why = "We wondered why, and then we saw it." if number in (0, 1, 2) else ""
-            file.write_bytes(answered(small.released("toy"), "2 * x", triple, why))
+        why = "We wondered why, and then we saw it." if number in (0, 1, 2) else ""
+        work = answered(small.released("toy"), "2 * x", triple, why)
+        hand_in(small, f"s{number}", toy=work)
+    shutil.copytree(small.submitted, small.autograded, dirs_exist_ok=True)
     found = similarity.find(small, "toy")
     copied, why = "triple (toy-triple)", "triple (toy-why)"  # below one heading
     assert (found.natural, found.compared, found.few) == (["double"], [copied], [why])
@@ -136,7 +136,7 @@ def test_a_page_fits_a_phone(toy, browser, tmp_path):
     opened.close()
 
 
-def test_keys_give_points(copied, small, browser):
+def test_keys_give_points(copied, browser):
     made = copied()
     [question] = marking.questions(made, "toy")
     waiting = [each["student"] for each in marking.answers(made, "toy", question)]
