@@ -38,6 +38,7 @@ $ release toy --student emil --due "2020-03-09 12:00"
 $ release toy --student ben --due "2020-03-09 12:00"
 $ release toy --student 71 --due none
 $ grade toy
+ toy 5 of 6 … 3 (2 unknown)
 Graded 1, unchanged 4
 """
 # other work takes the place of cleo's: its time is not that of the first; and the numbers of
