@@ -13,7 +13,9 @@ import zipfile
 from types import SimpleNamespace
 
 import pytest
+from nbgrader.api import get_alembic_version
 from nbgrader.exchange.default import ExchangeFetchFeedback
+from sqlalchemy import text
 from toy_course import CANVAS, WORKSHEET, answered, exchange, hand_in, pack, play, rows, use
 
 from tools.classroom import grades, results
@@ -93,7 +95,9 @@ def test_marks_by_hand_and_pages_reach_students(term):
             written = book.find_grade("toy-why", "toy", "toy", student)
             written.manual_score, written.needs_manual_grade = mark, False
         book.find_comment("toy-why", "toy", "toy", "dora").manual_comment = "Short and right."
+        version = book.db.execute(text("SELECT version_num FROM alembic_version")).scalar()
         book.db.commit()
+    assert version == get_alembic_version()  # or nbgrader would not upgrade it
     # both are graded again: dora's answer keeps its marks, ben has written something else
     with (course.submitted / "dora" / "toy" / "toy.ipynb").open("a") as same:
         same.write("\n")
