@@ -17,7 +17,6 @@ from elements import element, static
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from optdl.checks import catalog
 from tools.classroom import answers
 
 HEADING = re.compile(r"^## *(\d+) · *(.*?)\s*(?:\*\(.*\)\*)?\s*$", re.M)
@@ -143,9 +142,9 @@ class ExerciseDirective(SphinxDirective):
 
     def hints(self, topic: str, key: str) -> nodes.Element:
         """Return the hints of an exercise, each folded within the one before."""
-        for file in (Path(catalog.__file__).parent / topic).glob("*.py"):
+        for file in answers.files_with_hints(topic):
             self.env.note_dependency(str(file))
-        texts = catalog.find(key).hints
+        texts = answers.hints(key)
         fold: list[nodes.Node] = []
         for number, text in reversed([*enumerate(texts, 1)]):
             title = element("summary", f"Hint {number} of {len(texts)}")

@@ -3,6 +3,9 @@
 import ast
 import re
 from collections.abc import Callable
+from pathlib import Path
+
+from optdl.checks import catalog
 
 Answer = Callable[[str], str]  # takes the right answer's source, gives another
 Definition = ast.FunctionDef | ast.ClassDef  # what an answer cell holds one of
@@ -45,3 +48,13 @@ def under_another_name(source: str) -> str:
     name = defined_name(source)
     renamed = re.sub(rf"^def {name}\b", f"def my_{name}", source, flags=re.M)
     return source if renamed == source else f"{renamed}\n\n\n{name} = my_{name}"
+
+
+def hints(key: str) -> list[str]:
+    """Return the hints of an exercise, from a question to nearly the line, in Markdown."""
+    return catalog.find(key).hints
+
+
+def files_with_hints(topic: str) -> list[Path]:
+    """Return the files in which the hints of a topic are written."""
+    return sorted((Path(catalog.__file__).parent / topic).glob("*.py"))
