@@ -1,128 +1,209 @@
-"""A class from its list to its feedback, and each command of the page for instructors."""
+"""A class from its list to its pages and grades, and each command of the page for instructors."""
 
+import contextlib
+import csv
 import importlib.util
+import io
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from copy import deepcopy
-from unittest.mock import patch
+import zipfile
+from types import SimpleNamespace
 
 import pytest
 from nbgrader.api import get_alembic_version
-from nbgrader.auth import Authenticator
-from nbgrader.coursedir import CourseDirectory
 from nbgrader.exchange.default import ExchangeFetchFeedback
 from sqlalchemy import text
-from toy_course import answered, hand_in, make_course, use
+from toy_course import CANVAS, WORKSHEET, answered, exchange, hand_in, pack, play, rows, use
 
-from gradebox.exchange import Submit
-from tools.classroom import feedback, grade, lab, release, results, roster
-from tools.classroom.backend import Backend, environment
+from tools.classroom import grades, results
+from tools.classroom.backend import Backend
 from tools.layout import ROOT, Course
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nbgrader has no exchange there")
-
+from tools.terminal import ToolError
 
 # --- a term
 
-LIST = "Username;First name;Last name\nada;Ada;Lovelace\nben;Ben;Nevis\ncleo;Cleo;\ndora;Dora;\n"
+
+@pytest.fixture
+def term(graded_term, tmp_path):
+    copied = shutil.copytree(graded_term.course.root, tmp_path / "teacher")
+    return SimpleNamespace(course=Course(copied), dora=graded_term.dora)
 
 
-def student_copy(course, name):
-    """Return a student's copy of the course, without solutions, with the work laid out."""
-    folder = course.root.parent / name
-    folder.mkdir()
-    shutil.copy(course.root / "nbgrader_config.py", folder)
-    shutil.copytree(course.exercises, folder / "exercises")
-    lab.copy_for_work(Course(folder), "toy")
-    return Course(folder)
+MORE_TIME = """
+$! release toy --student cleo --due "2020-03-01 10:00"
+2020-03-01 10:00 is not after the deadline
+$ release toy --student "Cléo van der Berg" --due "2020-03-01 17:59"
+$ release toy --student emil --due "2020-03-09 12:00"
+$ release toy --student ben --due "2020-03-09 12:00"
+$ release toy --student 71 --due none
+$ grade toy
+ toy 5 of 6 … 3 (2 unknown)
+Graded 1, unchanged 4
+"""
+# other work takes the place of cleo's: its time is not that of the first; and the numbers of
+# Canvas's files tell which zip is older
+AGAIN = """
+$ collect toy later.zip
+Time unknown: cleo (Cléo van der Berg)
+Replaced: cleo (Cléo van der Berg)
+$ collect toy older.zip
+1 later work kept
+"""
 
 
-def exchange(course, student, step):
-    """Take a step of the exchange in a student's copy, as JupyterLab's assignment list does."""
-    config = deepcopy(student.config)
-    config.Exchange.root = str(course.exchange)
-    config.Exchange.cache = str(student.root / "cache")
-    config.CourseDirectory.student_id = student.root.name
-    directory = CourseDirectory(config=config, assignment_id="toy")
-    step(coursedir=directory, authenticator=Authenticator(config=config), config=config).start()
-
-
-def test_term_from_class_list_to_feedback(tmp_path, printed):
-    course = make_course(tmp_path / "teacher")
-    # the class list, and an assignment with a deadline that is set, moved, removed, set again
-    (tmp_path / "class.csv").write_text(LIST)
-    use(roster, course, str(tmp_path / "class.csv"), "--yes")
-    for deadline in ("2027-03-01 12:00", "2027-03-02 12:00", "none", "2020-03-01 12:00"):
-        use(release, course, "toy", "--due", deadline)
-        with Backend(course).gradebook() as book:
-            due = book.find_assignment("toy").duedate
-            version = book.db.execute(text("SELECT version_num FROM alembic_version")).scalar()
-        assert str(due) == ("None" if deadline == "none" else f"{deadline}:00")
-    with patch.dict("os.environ", environment()):
-        assert version == get_alembic_version()
-
-    # ada works where the course says, cleo in exercises/; both submit to the exchange
-    ada, cleo = student_copy(course, "ada"), student_copy(course, "cleo")
-    work = ada.work / "toy" / "toy.ipynb"
-    work.write_bytes(answered(work, "2 * x", "3 * x", "Because."))
-    plain = cleo.released("toy")
-    plain.write_bytes(answered(plain, "x * x", "3 * x"))
-    for student in (ada, cleo):
-        exchange(course, student, Submit)
-
-    # ben sends his notebook, in time; dora hands in nothing
-    answers = [answered(course.released("toy"), "2 * x", "x", f"Because {n}.") for n in range(2)]
-    hand_in(course, "ben", toy=answers[0], timestamp="2020-03-01 11:00:00 UTC")
-
-    assert use(grade, course, "toy") == 0
-    points = {row.student: row.auto for row in results.rows(course, ["toy"])}
-    assert points == {"ada": 6, "ben": 3, "cleo": 3}
-
-    # marks by hand, and a regrade that leaves them; ben has written something else since
+def test_late_and_unknown_work_is_named_and_extended(term):
+    course = term.course
+    everyone = results.rows(course, ["toy"], everybody=True)
+    late = {row.student: row.time or row.hours_late for row in everyone if row.hours_late < 1e4}
+    unknown = dict.fromkeys(("ada", "zed"), "time unknown")
+    assert late == unknown | {"ben": "late, as Canvas says", "cleo": 6, "emil": 0}
+    assert [row.student for row in everyone if not row.graded] == ["emil"]
+    assert [row.student for row in everyone if not row.is_listed] == ["zed"]
+    play(course, MORE_TIME)
+    assert rows(course)["cleo"].hours_late == 0.1
+    for name, number in (("later", 805), ("older", 804)):
+        work = answered(course.released("toy"), f"{number} * x", "x")
+        pack(course.root / f"{name}.zip", {f"vanderbergcléo_72_{number}_toy.ipynb": work})
     with Backend(course).gradebook() as book:
-        for student, mark in (("ada", 4), ("ben", 0)):
+        assert book.find_submission("toy", "cleo").total_seconds_late == 60
+    play(course, AGAIN)
+    with Backend(course).gradebook() as book:
+        assert book.find_submission("toy", "cleo").timestamp is None
+
+
+# pages to all who can fetch one, in a zip to those of Canvas, and the names of the others
+RETURNED = """
+$ grade toy
+Graded 2, unchanged 3
+$ feedback toy
+Pages of toy released: 1.
+Students whose pages were packed: 3, build/feedback/toy-canvas.zip
+Written answers still to be read: ben (Ben O'Nevis)
+Handed in, and not graded: emil (Emil Ohm)
+ zed build/feedback/zed/toy
+!build/feedback/dora
+"""
+
+
+def test_marks_by_hand_and_pages_reach_students(term):
+    course = term.course
+    with Backend(course).gradebook() as book:
+        for student, mark in (("dora", 4), ("ben", 0)):
             written = book.find_grade("toy-why", "toy", "toy", student)
             written.manual_score, written.needs_manual_grade = mark, False
-        book.find_comment("toy-why", "toy", "toy", "ada").manual_comment = "Short and right."
+        book.find_comment("toy-why", "toy", "toy", "dora").manual_comment = "Short and right."
+        version = book.db.execute(text("SELECT version_num FROM alembic_version")).scalar()
         book.db.commit()
-    hand_in(course, "ben", toy=answers[1])
-    with (course.submitted / "ada" / "toy" / "toy.ipynb").open("a") as same:
-        same.write("\n")  # and so it is graded again
-    printed()
-    assert use(grade, course, "toy") == 0
-    assert "Graded 2, unchanged 1" in printed()
-    late = [row.student for row in results.rows(course, ["toy"]) if row.hours_late]
-    assert sorted(late) == ["ada", "cleo"]
-    page = (course.feedback / "ada" / "toy" / "toy.html").read_text()
-    assert "Short and right." in page
-
-    # pages to everyone who can fetch one, and the name of who cannot; points for a platform
-    printed()
-    use(feedback, course, "toy")
-    output = printed()
-    assert "Pages of toy released: 2." in output
-    assert "build/feedback/ben" in output
-    assert "build/feedback/ada" not in output
-    assert "Written answers still to be read: ben (Ben Nevis)\n" in output
-    places = (course.exchange / "optdl" / "feedback").iterdir()
-    given = {path: path.read_bytes() for path in places}
-    assert len(given) == 2
+    assert version == get_alembic_version()  # or nbgrader would not upgrade it
+    # both are graded again: dora's answer keeps its marks, ben has written something else
+    with (course.submitted / "dora" / "toy" / "toy.ipynb").open("a") as same:
+        same.write("\n")
+    hand_in(course, "ben", toy=answered(course.released("toy"), "5 * x", "3 * x", "Or not."))
+    hand_in(course, "emil")
+    play(course, RETURNED)
+    page = course.feedback / "ada" / "toy" / "toy.html"
+    with zipfile.ZipFile(course.feedback / "toy-canvas.zip") as archive:
+        names = [
+            "countess_70_801_toy.html",
+            "onevisben_LATE_71_802_toy.html",
+            "vanderbergcléo_72_803_toy.html",
+        ]
+        assert sorted(archive.namelist()) == names
+        assert archive.read(names[0]) == page.read_bytes()
     # nbgrader's own command gives the same
-    for path in given:
-        path.unlink()
+    [path] = (course.exchange / "optdl" / "feedback").iterdir()
+    content = path.read_bytes()
+    path.unlink()
     command = [sys.executable, "-m", "nbgrader", "release_feedback", "toy"]
     done = subprocess.run(command, cwd=course.root, capture_output=True, text=True, check=True)
-    assert {path: path.read_bytes() for path in given} == given
+    assert path.read_bytes() == content
     assert "not recognized" not in done.stderr
     assert "'ben'" in done.stderr
-    exchange(course, ada, ExchangeFetchFeedback)
-    [fetched] = ada.work.glob("toy/feedback/*/toy.html")
-    assert fetched.read_bytes() == page.encode()
+    exchange(term, ExchangeFetchFeedback)
+    [fetched] = term.dora.work.glob("toy/feedback/*/toy.html")
+    assert "Short and right." in fetched.read_text("utf-8")
     totals = {row.student: row.total for row in results.rows(course, ["toy"], everybody=True)}
-    assert totals == {"ada": 10, "ben": 3, "cleo": 3, "dora": 0}
+    assert totals == {"ada": 6, "ben": 3, "cleo": 6, "dora": 10, "emil": 0, "zed": 6}
+
+
+# --- grades for the platforms
+
+COLUMN = ("--column", "Homework 1 (4711)")
+SCALE = WORKSHEET.replace(",10.00,", ',"Poor, Fair, Good",')
+MORE = WORKSHEET.replace(",10.00,", ',"99,00",')
+
+
+@pytest.fixture
+def filled(graded_term):
+    """Return a function that puts grades into a platform's file."""
+
+    def fill(content, *options):
+        file, made = "file.csv", graded_term.course.build / "grades-file.csv"
+        (graded_term.course.root / file).write_bytes(content.encode())
+        with contextlib.chdir(graded_term.course.root):
+            use(grades, graded_term.course, "toy", "--into", file, *options)
+        return made.read_bytes().decode()
+
+    return fill
+
+
+def test_canvas_gradebook_is_filled(graded_term, filled, printed):
+    expected = export = CANVAS.replace(",dora,ML,,", ",dora,ML,4,")
+    for who, points in {"ada": "6", "ben": "3", "cleo": "6", "dora": "6"}.items():
+        expected = re.sub(f",{who},ML,4?", f",{who},ML,{points}", expected)
+    assert filled(export, *COLUMN) == expected
+    assert "Not on the class list, and left out: zed" in printed()
+    # what is no number stays, and nobody's row is filled
+    for who, old, new in (("ada", "6", "EX"), ("ben", "3", "N/A")):
+        export = export.replace(f",{who},ML,", f",{who},ML,{new}")
+        expected = expected.replace(f",{who},ML,{old}", f",{who},ML,{new}")
+    namesake = '"Berg, Cléo van der",99,,cberg,ML,,\r\n'
+    assert filled(export + namesake, *COLUMN) == expected + namesake
+    output = printed()
+    assert "Left as they were: ada (Ada Lovelace): EX, ben (Ben O'Nevis): N/A\n" in output
+    assert re.search("Left blank.*: line 11, Cléo van der Berg 99: has the name of cleo", output)
+    both = export.replace("Homework 1", "Toy").replace("Final Score", "Two (4712)")
+    (graded_term.course.root / "both.csv").write_text(both)
+    use(grades, graded_term.course, "--into", str(graded_term.course.root / "both.csv"))
+    assert "Filled: toy: Toy (4711)\n" in printed()  # and nothing of two has been graded
+
+
+AGAIN_TOY = CANVAS.replace("Final Score", "Toy again (4713)").replace("Home", "Toy ")
+FINNISH = re.sub(r"Identifier|\(submission\)", "Tunniste", SCALE).replace(",Grade,", ",Arvosana,")
+UNCLEAR = {
+    r"its titles are Homework 1 \(4711\)": (CANVAS,),
+    r"titles Toy work 1 \(4711\) and Toy again \(4713\)": (AGAIN_TOY,),
+    r"--column 'Homework 1 \(4711\)' --scale": (CANVAS.replace("10.00", "99.00"), *COLUMN),
+    "Grade has 99 points there, toy has 10 here": (MORE,),
+    "takes no points: .* of a scale, Poor, Fair, Good$": (SCALE,),
+    "takes no points: .* of a scale, Poor, Fair, Good": (FINNISH, "--column", "Arvosana"),
+}
+
+
+@pytest.mark.parametrize("problem", UNCLEAR)
+def test_file_is_not_filled_by_a_guess(filled, problem):
+    with pytest.raises(ToolError, match=f"(?m){problem}"):
+        filled(*UNCLEAR[problem])
+
+
+def test_worksheet_or_own_list_is_filled(graded_term, filled):
+    made = filled(MORE, "--scale")
+    given = [line["Grade"] for line in csv.DictReader(io.StringIO(made))]
+    assert given == ["59,4", "29,7", "59,4", "59,4", ""]
+    assert made.count("two spaces") == made.count(",  two spaces ") == 5
+    # without a file of the platform's, everyone on the list has a line
+    use(grades, graded_term.course)
+    lines = (graded_term.course.build / "grades.csv").read_text("utf-8-sig").splitlines()
+    assert lines[0] == "id,first_name,last_name,email,lms_user_id,toy"
+    assert sorted(lines[1:])[1:] == [
+        "ben,Ben,O'Nevis,,71,3",
+        "cleo,Cléo,van der Berg,,72,6",
+        "dora,Dora,Al-Sayed,,73,6",
+        "emil,Emil,Ohm,,74,",
+    ]
 
 
 # --- the page for instructors

@@ -88,17 +88,3 @@ def test_pipe_gets_lines_of_stages_every_few_seconds(monkeypatch):
         " 0:07  Site 16/16",  # the end of a stage, once
         "12:03  Grade 120/594 · erm · [red]adaxx…",
     ]
-
-
-@pytest.mark.parametrize("width", [80, 100])
-def test_bars_stay_on_a_line_each(width):
-    stages = Stages(Console(file=io.StringIO(), width=width, force_terminal=True))
-    for name in ("Release", "Site", "Class", "Grade"):
-        stages.add(name)(120, 594, "conditioning · [red]" + "x" * 80)
-    assert not stages.disable
-    page = Console(file=io.StringIO(), width=width)
-    page.print(stages.get_renderable())
-    final = page.file.getvalue().splitlines()
-    assert [line.split()[1] for line in final] == ["Release", "Site", "Class", "Grade"]
-    assert all(len(line) <= width and "120/594" in line for line in final)
-    assert all(line.rstrip().endswith("…") for line in final)

@@ -1,11 +1,9 @@
 """A class list becomes students of the gradebook, whatever program wrote it."""
 
-import json
-import re
 from unittest.mock import Mock
 
 import pytest
-from toy_course import hand_in, use
+from toy_course import CANVAS, NAMES, WORKSHEET, hand_in, play, use
 
 from tools.classroom import backend, roster, students
 from tools.classroom.backend import Backend
@@ -21,21 +19,10 @@ MOODLE_DE = (
     "Vorname;Nachname;ID-Nummer;E-Mail-Adresse\r\nAda;Lovelace;;ada@example.org\r\n"
     "Ben;Nevis;;ben@example.org\r\n"
 )
-WORKSHEET = (
-    "Identifier,Full name,Username,Email address,Status,Grade,Maximum Grade\n"
-    "Participant 501,Ada Lovelace,ada,ada@example.org,No submission,,10.00\n"
-    "Participant 502,Ben Nevis,ben,ben@example.org,No submission,,10.00\n"
-)
 WORKSHEET_DE = (
     "ID,Vollständiger Name,E-Mail-Adresse,Status,Bewertung,Bestwertung\n"
     'Teilnehmer/in501,Ada Lovelace,ada@example.org,Keine Abgabe,,"10,00"\n'
     'Teilnehmer/in502,Ben Nevis,ben@example.org,Keine Abgabe,,"10,00"\n'
-)
-CANVAS = (
-    'Student,ID,SIS User ID,SIS Login ID,Section,"Toy, first (4711)",Final Score\n'
-    ",,,,,Manual Posting,\n    Points Possible,,,,,10.00,(read only)\n"
-    '"Lovelace, Ada",77,S1,ada,ML,9,90\n"Nevis, Ben",78,S2,ben,ML,,\n'
-    '"Student, Test",99,,f00,ML,,\n"Student,Test",98,,f01,ML,,\n'
 )
 CANVAS_NAMES = (
     "LastName,FirstName,ID,SIS User ID,Root Account,Section\n    Points Possible,,,,,\n"
@@ -48,49 +35,43 @@ CANVAS_ROSTER = (
 )
 EXCEL = "sep=;\r\nMatrikelnummer;Name\r\n2027001;Lovelace, Ada\r\n2027002;Nevis, Ben\r\n;\r\n"
 BOM = b"\xef\xbb\xbf"
-
-
-@pytest.fixture
-def file(tmp_path):
-    """Return the place of a class list."""
-    return tmp_path / "class.csv"
+LOGINS, NUMBERS = " ".join(NAMES), "S70 S71 S72 S73 S74"
+ADDRESSES = "ada@example.org ben@example.org"
+EACH_ADDRESS = " ".join(f"{who}@example.org" for who in NAMES)
 
 
 @pytest.mark.parametrize(
-    ("content", "column", "ids", "number"),
+    ("content", "options", "column", "ids", "number"),
     [
-        (PLAIN.encode(), "id", ["ada", "ben"], ""),
-        (BOM + MOODLE.encode(), "ID number", ["2027001", "2027002"], ""),
-        (MOODLE_DE.encode("utf-16"), "E-Mail-Adresse", ["ada@example.org", "ben@example.org"], ""),
-        (WORKSHEET.encode(), "Username", ["ada", "ben"], ""),
-        (WORKSHEET_DE.encode(), "E-Mail-Adresse", ["ada@example.org", "ben@example.org"], ""),
-        (BOM + CANVAS.encode(), "SIS Login ID", ["ada", "ben"], "77"),
-        (CANVAS_NAMES.encode(), "SIS User ID", ["S1", "S2"], "77"),
-        (CANVAS_ROSTER.encode(), "login_id", ["ada", "ben"], "77"),
-        (EXCEL.encode("utf-16"), "Matrikelnummer", ["2027001", "2027002"], ""),
-        (PLAIN.replace(",", "\t").encode() + b"\n\t\t\t\n", "id", ["ada", "ben"], ""),
+        (PLAIN.encode(), {}, "id", "ada ben", ""),
+        (BOM + MOODLE.encode(), {}, "ID number", "2027001 2027002", ""),
+        (MOODLE_DE.encode("utf-16"), {}, "E-Mail-Adresse", ADDRESSES, ""),
+        (WORKSHEET.encode(), {}, "Email address", EACH_ADDRESS, ""),
+        (WORKSHEET_DE.encode(), {}, "E-Mail-Adresse", ADDRESSES, ""),
+        (BOM + CANVAS.encode(), {}, "SIS Login ID", LOGINS, "70"),
+        (CANVAS_NAMES.encode(), {}, "SIS User ID", "S1 S2", "77"),
+        (CANVAS_ROSTER.encode(), {}, "login_id", "ada ben", "77"),
+        (EXCEL.encode("utf-16"), {}, "Matrikelnummer", "2027001 2027002", ""),
+        (PLAIN.replace(",", "\t").encode() + b"\n\t\t\t\n", {}, "id", "ada ben", ""),
+        # the ids stay in the column that is known
+        (CANVAS.encode(), {"known_ids": {"S70"}}, "SIS User ID", NUMBERS, "70"),
+        (CANVAS.encode(), {"column": "sis user id"}, "SIS User ID", NUMBERS, "70"),
+        # a student with a number of the institution is none of Canvas's own
+        (
+            CANVAS.replace('t",99,,', 't",99,S3,').encode(),
+            {},
+            "SIS Login ID",
+            f"{LOGINS} f00",
+            "70",
+        ),
     ],
 )
-def test_class_lists_of_known_formats_are_read(file, content, column, ids, number):
-    file.write_bytes(content)
-    found = roster.read(file)
+def test_class_lists_of_known_formats_are_read(tmp_path, content, options, column, ids, number):
+    (tmp_path / "class.csv").write_bytes(content)
+    found = roster.read(tmp_path / "class.csv", **options)
     assert found.layout.header[found.columns["id"]] == column
-    assert [student.id for student in found.students] == ids
-    assert [student.name for student in found.students] == ["Ada Lovelace", "Ben Nevis"]
-    assert found.students[0].number == number
-
-
-def test_ids_stay_in_the_known_column(file):
-    file.write_text(CANVAS)
-    for found in (roster.read(file, known_ids={"S1"}), roster.read(file, "sis user id")):
-        assert [student.id for student in found.students] == ["S1", "S2"]
-    with pytest.raises(ToolError, match=r"ID in .* is a number that the platform gives"):
-        roster.read(file, "ID")
-
-
-def test_student_with_an_institution_number_is_real(file):
-    file.write_text(CANVAS.replace('Test",99,,', 'Test",99,S3,'))
-    assert [student.id for student in roster.read(file).students] == ["ada", "ben", "f00"]
+    assert [student.id for student in found.students] == ids.split()
+    assert (found.students[0].name, found.students[0].number) == ("Ada Lovelace", number)
 
 
 @pytest.mark.parametrize(
@@ -112,32 +93,31 @@ def test_student_with_an_institution_number_is_real(file):
         (b"id,name\nada,M\xfcller\n", "line 2 is not UTF-8"),
     ],
 )
-def test_invalid_class_list_is_refused(file, text, message):
-    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+def test_invalid_class_list_is_refused(tmp_path, text, message):
+    (tmp_path / "class.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ToolError, match=message):
-        roster.read(file)
+        roster.read(tmp_path / "class.csv")
+
+
+ANA = {who: Person(who, "Ana", "Reis") for who in ("a1", "a2")}
+ADA = Person("ada", "Ada", "Lovelace", "ada@example.org", "70")
+MEMBERS = {"ada": ADA, "ben": Person("ben", "Ben", "Nevis")} | ANA
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("S1", "ada"),
-        (" 77 ", "ada"),
-        ("lovelace ada", "ada"),
-        ("Ada Lovelac", "no student 'Ada Lovelac'\nTo fix: the nearest: ada (Ada Lovelace)"),
-        ("Xq", "there is no student 'Xq'\nTo fix: the nearest: nobody"),
-        ("Ana Reis", "are called 'Ana Reis': a1 (Ana Reis), a2 (Ana Reis)\nTo fix: give the id"),
+        *((text, "ada") for text in ("ADA", "ada@example.ORG", " 70 ", "lovelace ada", str(ADA))),
+        ("Ada Lovelac", "no one student 'Ada Lovelac'.*give the id; nearest: ada .Ada Lovelace"),
+        ("Ana Reis", "give the id; several have this name: a1 .Ana Reis., a2 .Ana Reis"),
     ],
 )
 def test_student_is_found_or_nearest_are_named(text, told):
-    named = ("ada", "Ada", "Lovelace"), ("a1", "Ana", "Reis"), ("a2", "Ana", "Reis")
-    people = {who: Person(who, *name) for who, *name in named}
-    people["ada"] = Person("ada", "Ada", "Lovelace", number="77", ids=frozenset({"s1"}))
-    if told in people:
-        assert find(text, people).id == told
+    if told in MEMBERS:
+        assert find(text, MEMBERS).id == told
     else:
-        with pytest.raises(ToolError, match=re.escape(told)):
-            find(text, people)
+        with pytest.raises(ToolError, match=f"(?s){told}"):
+            find(text, MEMBERS)
 
 
 BEN = Person(last_name="Ben Nevis")
@@ -163,10 +143,7 @@ ANOTHER_ADA = "has the name of ada (Ada Lovelace), and another address, id or nu
     ],
 )
 def test_nobody_is_matched_by_a_guess(claims, told):
-    ada = Person("ada", "Ada", "Lovelace", "ada@example.org", "70")
-    named = ("ben", "Ben", "Nevis"), ("a1", "Ana", "Reis"), ("a2", "Ana", "Reis")
-    members = {"ada": ada} | {who: Person(who, *name) for who, *name in named}
-    matched, unclear = match(dict(enumerate(claims)), members)
+    matched, unclear = match(dict(enumerate(claims)), MEMBERS)
     for number, expected in enumerate(told):
         assert (matched[number].id if number in matched else unclear[number]).startswith(expected)
 
@@ -176,58 +153,69 @@ def _students(course):
         return {entry.id: (entry.first_name, entry.last_name) for entry in book.students}
 
 
-def test_class_list_is_entered_and_updated(file, small, printed, monkeypatch):
-    course = small
-    file.write_text(PLAIN)
+LISTS = {
+    "one": "id\nada\n",
+    "plain": PLAIN,
+    "canvas": CANVAS,
+    "later": "id,last_name,email\nben,Bell,\ncleo,,\n",
+    "by-email": "id,email\nzoe,zoe@example.org\n4711,ADA@example.org",
+    "by-name": "id,name\n4711,Ada Lovelace",
+}
+BEFORE = """
+$! roster ~/one.csv
+one.csv: 1 student, commas, UTF-8
+Nothing was entered.
+$! roster ~/plain.csv --id id
+ id id ada, ben
+ new 2 ada (Ada Lovelace), ben (Ben Nevis)
+!No students
+To enter it: python -m tools.classroom.roster '~/plain.csv' --id id --yes
+$! roster canvas.csv --id ID
+ID in … is a number that the platform gives
+"""
+ENTERED = """
+$ roster plain.csv --yes
+Entered.
+$ roster later.csv --yes
+ new 1 cleo
+ changed 1 ben (Bell)
+ as before 0
+ not in the list 1 ada (Ada Lovelace)
+"""
+# who would be there twice is refused, and so is all else in the file; cleo has handed in, so her
+# work stays, off the list
+AFTER = """
+$! roster by-email.csv --yes
+ one not in the list 1 4711… as ada
+people of the gradebook under other ids
+$! roster by-name.csv --yes
+people of the gradebook under other ids
+$ roster --remove "Ada Lovelace" cleo
+Removed: ada (Ada Lovelace)
+Off the list, with work and marks kept: cleo
+"""
+
+
+def test_class_list_is_entered_and_updated(small, monkeypatch):
+    for name, text in LISTS.items():
+        (small.root / f"{name}.csv").write_text(text)
     for home in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(home, str(file.parent))
+        monkeypatch.setenv(home, str(small.root))
     # zsh leaves the tilde of LIST=~/class.csv as it is; nobody can be asked, so nothing is entered
-    file.write_text("id\nada\n")
-    assert use(roster, course, "~/class.csv") == 1
-    assert "/class.csv: 1 student, " in printed()
-    file.write_text(PLAIN)
-    assert use(roster, course, "~/class.csv", "--id", "id") == 1
-    output = printed()
-    assert re.search(r"^ id +id +ada, ben *$", output, re.M)
-    assert re.search(r"^ new +2 +ada \(Ada Lovelace\), ben \(Ben Nevis\) *$", output, re.M)
-    assert "No students" not in output  # each line is a student
-    assert "To enter it: python -m tools.classroom.roster '~/class.csv' --id id --yes\n" in output
+    play(small, BEFORE)
     # the disk fails at ben, and so ada is not entered either
     made = [backend.Student(id="ada"), OSError("disk full")]
     with monkeypatch.context() as patch:
         patch.setattr(backend, "Student", Mock(side_effect=made))
         with pytest.raises(OSError, match="disk full"):
-            use(roster, course, str(file), "--yes")
-    assert (_students(course), students.state(course).students) == ({}, [])
+            use(roster, small, str(small.root / "plain.csv"), "--yes")
+    assert (_students(small), students.state(small).students) == ({}, [])
 
-    assert use(roster, course, str(file), "--yes") == 0
-    file.write_text("id,last_name,email\nben,Bell,\ncleo,,\n")
-    printed()
-    assert use(roster, course, str(file), "--yes") == 0
-    rows = [line.strip() for line in printed().splitlines()[-5:-1]]
-    assert [re.split("  +", row)[1:] for row in rows] == [
-        ["1", "cleo"], ["1", "ben (Bell)"], ["0"], ["1", "ada (Ada Lovelace)"],
-    ]  # fmt: skip
+    play(small, ENTERED)
     entered = {"ada": ("Ada", "Lovelace"), "ben": ("Ben", "Bell"), "cleo": (None, None)}
-    assert _students(course) == entered
-    register = course.build / "class" / "register.json"
-    before = {"undo": {}, "columns": ["id"], "students": {who: [who] for who in entered}}
-    register.write_text(json.dumps(json.loads(register.read_text()) | before))
-    assert students.state(course).students == [*entered]
-
-    # who would be there twice is refused, and so is all else in the file
-    for same in ("email\nzoe,zoe@example.org\n4711,ADA@example.org", "name\n4711,Ada Lovelace"):
-        file.write_text(f"id,{same}\n")
-        with pytest.raises(ToolError, match="people of the gradebook under other ids"):
-            use(roster, course, str(file), "--yes")
-        assert re.search(r"one not in the list +1 +4711.* as ada", printed())
-    assert _students(course) == entered
-
-    # cleo has handed in, so her work stays, off the list
-    hand_in(course, "cleo")
-    printed()
-    assert use(roster, course, "--remove", "Ada Lovelace", "cleo") == 0
-    kept = "Off the list, with work and marks kept: cleo\n"
-    assert printed() == f"Removed: ada (Ada Lovelace)\n{kept}"
-    assert _students(course).keys() == {"ben", "cleo"}
-    assert students.state(course).students == ["ben"]
+    assert _students(small) == entered
+    assert students.state(small).students == [*entered]
+    hand_in(small, "cleo")
+    play(small, AFTER)
+    assert _students(small) == {who: entered[who] for who in ("ben", "cleo")}
+    assert students.state(small).students == ["ben"]

@@ -1,15 +1,52 @@
 """A toy course, with or without a lab, and what the tests of the commands do with it."""
 
+import importlib
 import json
-from contextlib import contextmanager
+import re
+import shlex
+import zipfile
+from contextlib import chdir, contextmanager, redirect_stdout
+from copy import deepcopy
+from io import BytesIO, StringIO
 from types import SimpleNamespace
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.auth import Authenticator
+from nbgrader.coursedir import CourseDirectory
 
 from tools import notebooks
 from tools.classroom import answers, results, sample_class
 from tools.layout import RECORD, ROOT, Course
+from tools.terminal import ToolError
 
+NAMES = {
+    "ada": ("Ada", "Lovelace"),
+    "ben": ("Ben", "O'Nevis"),
+    "cleo": ("Cléo", "van der Berg"),
+    "dora": ("Dora", "Al-Sayed"),
+    "emil": ("Emil", "Ohm"),
+}
+CANVAS = (
+    "Student,ID,SIS User ID,SIS Login ID,Section,Homework 1 (4711),Final Score\r\n"
+    ",,,,,Manual Posting,\r\n    Points Possible,,,,,10.00,(read only)\r\n"
+    + "".join(
+        f'"{last}, {first}",{number},S{number},{who},ML,,\r\n'
+        for number, (who, (first, last)) in enumerate(NAMES.items(), 70)
+    )
+    + '"Student, Test",99,,f00,ML,,\r\n"Student,Test",98,,f01,ML,,\r\n'
+)
+"""A gradebook as Canvas exports it: ada is number 70; not all rows are students."""
+TIMES = {"ada": "Tuesday, 2 March 2027, 11:59 PM", "ben": "Wednesday, 3 March 2027, 12:05 AM"}
+WORKSHEET = (
+    "Identifier,Full name,Email address,Status,Grade,Maximum Grade,Grade can be changed,"
+    "Last modified (submission),Last modified (grade),Feedback comments\r\n"
+    + "".join(
+        f"Participant {number},{first} {last},{who}@example.org,Submitted - ,,10.00,Yes,"
+        f'"{TIMES.get(who, "-")}","Friday, 5 March 2027, 9:00 AM",  two spaces \r\n'
+        for number, (who, (first, last)) in enumerate(NAMES.items(), 500)
+    )
+)
+"""Moodle's worksheet for an assignment: ada is number 500."""
 TIMEOUT = 1  # seconds of own time for a cell: no load of the machine makes an answer late
 
 FUNCTION = '''def {}({}):
@@ -132,14 +169,6 @@ def hand_in(course, student, **contents):
     return folder
 
 
-def hand_in_wrong_records(course):
-    """Hand in the solver's lab under other names, with wrong records of its run."""
-    right = (course.submitted / sample_class.SOLVER / "toy" / "lab.ipynb").read_text("utf-8")
-    for student, record in RECORDS.items():
-        given = {"record": json.dumps(record)} if record else {}
-        hand_in(course, student, lab=right.replace(sample_class.SOLVER, student), **given)
-
-
 def answered(notebook, double, triple, why=""):
     """Return a notebook with answers."""
     filled, bodies = notebooks.read(notebook), {"double": double, "triple": triple}
@@ -150,9 +179,53 @@ def answered(notebook, double, triple, why=""):
     return notebooks.to_bytes(filled)
 
 
+def pack(file, contents):
+    """Write a zip of files by their names; return its place."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return file
+
+
+def zipped(name, content):
+    """Return a zip of one file."""
+    return pack(BytesIO(), {name: content}).getvalue()
+
+
 def use(module, course, *arguments):
     """Run one of the course's commands."""
     return int(module.main(*arguments, course=course))
+
+
+def play(course, transcript):
+    """Run the commands after $ in the course's folder; find the lines below in what each prints.
+
+    Such a line is a part of what is printed, with … for anything and any number of spaces; what
+    stands after ! is not there. A command after $! fails.
+    """
+    for fails, line, told in re.findall(r"^\$(!?) (.+)\n((?:[^$].*\n)*)", transcript, re.M):
+        name, *words = shlex.split(line)
+        command = importlib.import_module(f"tools.classroom.{name}")
+        with chdir(course.root), redirect_stdout(StringIO()) as stream:
+            try:
+                status = use(command, course, *words)
+            except ToolError as error:
+                status = print(error) or 1
+        output = stream.getvalue()
+        assert bool(status) == bool(fails), output
+        for text in told.splitlines():
+            pattern = re.sub(r"(\\ )+", " +", re.escape(text.strip(" !"))).replace("…", ".*")
+            assert bool(re.search(pattern, output)) != text.startswith("!"), f"{text}\n\n{output}"
+
+
+def exchange(term, step):
+    """Take a step of the exchange in dora's copy, as JupyterLab's assignment list does."""
+    config = deepcopy(term.dora.config)
+    config.Exchange.root = str(term.course.exchange)
+    config.Exchange.cache = str(term.dora.root / "cache")
+    config.CourseDirectory.student_id = "dora"
+    directory = CourseDirectory(config=config, assignment_id="toy")
+    step(coursedir=directory, authenticator=Authenticator(config=config), config=config).start()
 
 
 def rows(course):

@@ -139,24 +139,6 @@ def described(ids: Iterable[str], people: Mapping[str, Person]) -> list[str]:
     return [str(people.get(who, who)) for who in sorted(ids)]
 
 
-def find(text: str, people: Mapping[str, Person]) -> Person:
-    """Return who is meant by an id, an e-mail address, a number, or a name that only one has."""
-    text = text.strip()
-    keys, everyone = name_keys(text), people.values()
-    found = (
-        [one for one in everyone if one.id == text]
-        or [one for one in everyone if text.casefold() in one.logins]
-        or [one for one in everyone if text and text == one.number]
-        or [one for one in everyone if text == str(one) or keys & one.keys]
-    )
-    if not found:
-        raise ToolError(f"there is no student {text!r}", f"the nearest: {nearest(text, people)}")
-    if len(found) > 1:
-        several = ", ".join(map(str, found))
-        raise ToolError(f"several students are called {text!r}: {several}", "give the id")
-    return found[0]
-
-
 def match(
     claims: Mapping[Key, Person], members: Mapping[str, Person]
 ) -> tuple[dict[Key, Person], dict[Key, str]]:
@@ -201,6 +183,20 @@ def match(
         else:
             unclear[key] = f"nearest: {nearest(claims[key].name, members)}"
     return matched, unclear
+
+
+def find(text: str, people: Mapping[str, Person]) -> Person:
+    """Return who is meant by an id, an e-mail address, a number, or a name that only one has."""
+    text = text.strip()
+    if text in people:
+        return people[text]
+    login = text.partition(" (")[0].casefold()  # messages write the id, then the name in brackets
+    number = text if text.isdecimal() else ""
+    claim = Person(last_name=text, number=number, ids=frozenset({login}))
+    matched, unclear = match({text: claim}, people)
+    if not matched:
+        raise ToolError(f"there is no one student {text!r}", f"give the id; {unclear[text]}")
+    return matched[text]
 
 
 def nearest(name: str, members: Mapping[str, Person]) -> str:
