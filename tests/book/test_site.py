@@ -9,6 +9,7 @@ import pydoc
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.xdist_group("site")
 TOPICS = sorted(folder.name for folder in (ROOT / "exercises").iterdir() if folder.is_dir())
 TEXT = {".html", ".css", ".js", ".json", ".svg", ".txt", ".md", ".ipynb", ".inv"}
 FORMULA = re.compile(r"(<mjx-container[^>]*>).*?(</mjx-container>)", re.DOTALL)
+CONTENTS = re.compile(r'(<nav class="bd-links[^>]*>).*?(</nav>)', re.DOTALL)
 COLORED = re.compile(r'<span class="\w{1,3}">([^<]*)</span>')
 """A word of highlighted code: a third of all tags, of which no test asks anything."""
 ELSEWHERE = r"(?:[a-z][a-z0-9+.-]*:)?//"
@@ -38,12 +40,16 @@ LOADS = ("src", "srcset", "href", "poster", "data")
 
 
 class Page:
-    """A page as its file tells it, its formulas emptied: its tags by name and by class."""
+    """A page as its file tells it, its formulas emptied: its tags by name and by class.
+
+    The contents of the course, half of all tags, are kept on the first page of each folder.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file, self.text = file, file.read_text("utf-8")
         text = FORMULA.sub(r"\1\2", self.text)
         self.tags = len(re.findall("<[a-z]", text))
+        text = text if file.stem == "index" else CONTENTS.sub(r"\1\2", text)
         self.soup = BeautifulSoup(COLORED.sub(r"\1", text), "html.parser")
         self.all = self.soup.find_all(True)
         self.named: dict[str, list[Any]] = defaultdict(list)
@@ -53,7 +59,7 @@ class Page:
             for name in tag.get("class", ()):
                 self.classed[name].append(tag)
         self.ids = Counter(tag["id"] for tag in self.all if tag.has_attr("id"))
-        self.links = {t[key] for key in ("href", "src") for t in self.all if t.has_attr(key)}
+        self.links = {unescape(link) for link in re.findall(r'\s(?:href|src)="([^"]*)"', self.text)}
         self.meta = defaultdict(list)
         for tag in self.named["meta"]:
             self.meta[tag.get("name")].append(tag.get("content", ""))
