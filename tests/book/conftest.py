@@ -54,7 +54,7 @@ def toy_site(toy: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def site_server(site: Path) -> Iterator[Server]:
-    with Server(site, "/course/") as server:
+    with Server(site, "/course/", 600) as server:
         yield server
 
 

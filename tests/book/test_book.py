@@ -145,6 +145,7 @@ def test_verdicts_are_asked_at_each_knob_value(toy, monkeypatch, capsys):
         f"book/index.md:{first}: with n = 3, it is not so: few",
         f"book/index.md:{first + 1}: with kind = 'down', it is not so: above 0",
     ]
+    monkeypatch.setattr(book, "_sphinx", contextlib.nullcontext)  # no page is written
     with pytest.raises(ToolError, match="with n = 3, it is not so: few"):
         book.build()
     monkeypatch.setattr(vary, "ROOT", toy.root)
@@ -174,12 +175,15 @@ def test_variations_go_on_from_the_page(toy):
     assert verdicts == [{"below": holds} for holds in (True, False, True)]
 
 
-def test_failure_names_its_cell_and_spares_other_pages(toy):
+def test_failure_names_its_cell_and_spares_other_pages(toy, monkeypatch):
     raises = "Words.\n\n" + cell("1") + cell("import math", "a = 3", "raise ValueError('of this')")
     twice = cell("x = 1") + "{number}`x`\n\n" + cell("x = 2") + "{number}`x`\n"
     ends, unknown = cell("import os", "os._exit(3)"), cell("x = 1") + "{number}`y`\n"
-    toy.write(index=ONCE, raises=raises, ends=ends, twice=twice, unknown=unknown)
+    wrong = {"raises": raises, "ends": ends, "twice": twice, "unknown": unknown}
+    toy.write(index=ONCE, **wrong, loops=cell("while True: pass"), waits=WAITS)
+    monkeypatch.setattr(execution, "CELL_SECONDS", 3.0)
     failed = toy.execute()
+    late = "the cell had not ended after 0.05 minutes"
     assert {name: (place, error[:47]) for name, (place, error, _) in failed.items()} == {
         "raises": ("book/raises.md:14, cell 2: a = 3", "ValueError: of this"),
         "ends": ("book/ends.md:9, cell 1: os._exit(3)", "its process ended with status 3"),
@@ -191,21 +195,13 @@ def test_failure_names_its_cell_and_spares_other_pages(toy):
             "book/unknown.md:9, cell 1: x = 1",
             "{number}`y`: NameError: name 'y' is not defined",
         ),
+        "loops": ("book/loops.md:9, cell 1: while True: pass", late),
+        "waits": ("book/waits.md:12, cell 2: time.sleep(10**6)", late),
     }
     assert toy.page("raises").path.read_text().splitlines()[13] == "import math"
     assert "raise ValueError('of this')" in failed["raises"][2]
+    assert "line 1 in <module>" in failed["loops"][2]
     assert toy.outputs()
-
-
-def test_hanging_and_looping_cells_are_named(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    toy.write(index=cell("while True: pass"), waits=WAITS, short=ONCE)
-    monkeypatch.setattr(execution, "CELL_SECONDS", 3.0)
-    failed = toy.execute()
-    assert {place.split(": ", 1)[1]: error for place, error, _ in failed.values()} == {
-        "while True: pass": "the cell had not ended after 0.05 minutes",
-        "time.sleep(10**6)": "the cell had not ended after 0.05 minutes",
-    }
-    assert "line 1 in <module>" in failed["index"][2]
 
 
 def test_an_interruption_loses_no_finished_page(toy):

@@ -372,7 +372,8 @@ def compare_race(shown: dict[str, Any], problem: problems.Problem, start: Any) -
         assert_allclose(path, steps, rtol=1e-6, atol=1e-6, err_msg=name)
 
 
-@figure("optimizer-race", first=[None, [1.3, 0.8]], surface=list(SURFACES))
+@figure("optimizer-race", "surface first",
+        *((name, None) for name in SURFACES), ("beale", [1.3, 0.8]))  # fmt: skip
 def test_race_runs_every_method_of_optdl(shown, surface):
     """(first && set({start: first}), {names: names(), paths: paths(), start: state.start,
     rates: names().map(n => state["lr-" + n])})"""

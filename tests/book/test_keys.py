@@ -14,10 +14,12 @@ PAGE = "book/bnp_cnn/statistics"
 """A lesson with an exercise."""
 
 
-@pytest.fixture(scope="module", params=[1280, 390], ids=["wide", "narrow"])
-def page(request: Any, browser: Any, site_server: Server) -> Iterator[Any]:
-    size = {"width": request.param, "height": 800}
-    page = browser.new_page(viewport=size, reduced_motion="reduce", service_workers="block")
+WIDE, NARROW = ({"width": width, "height": 800} for width in (1280, 390))
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, site_server: Server) -> Iterator[Any]:
+    page = browser.new_page(viewport=NARROW, reduced_motion="reduce", service_workers="block")
     page.goto(site_server.at(PAGE))
     yield page
     page.close()
@@ -42,7 +44,6 @@ def edit(page: Any, field: Any) -> None:
         assert field.evaluate(TEXT) == text
 
 
-@pytest.mark.parametrize("page", [1280], indirect=True)
 def test_an_answer_gets_every_key(page):
     box = page.locator("#cell-bnp_cnn-channel-statistics")
     box.scroll_into_view_if_needed()  # the page begins with exercises when one comes near
@@ -86,20 +87,6 @@ def test_the_search_gets_every_key(page):
 def test_the_contents_come_and_go_by_keyboard(page, site_server):
     contents = page.locator(".bd-sidebar-primary")
     button = page.get_by_role("button", name="Contents of the course")
-    if page.viewport_size["width"] == 1280:  # the button hides them, and keeps the focus
-        page.emulate_media(reduced_motion="no-preference")  # they take their time to go
-        for width in (975, 1280):
-            page.set_viewport_size({"width": width, "height": 800})
-            page.goto(site_server.at(PAGE))
-            button.press("Enter")
-            contents.wait_for(state="hidden")
-            assert page.evaluate(OUTLINE) == "solid"
-            page.keyboard.press("Enter")
-            contents.wait_for(state="visible")
-        page.emulate_media(forced_colors="active")  # no shadow is drawn
-        page.locator(".bd-sidebar-primary li a").first.focus()
-        assert page.evaluate(OUTLINE) == "solid"
-        return
     for key in ("Escape", "Shift+Tab", "Control+k", "p"):  # over the page, they go with the focus
         page.goto(site_server.at(PAGE))
         button.press("Enter")
@@ -109,3 +96,16 @@ def test_the_contents_come_and_go_by_keyboard(page, site_server):
             page.wait_for_selector(".slides-bar")
             page.keyboard.press(key)
         contents.wait_for(state="hidden")
+    # beside the page, the button hides them, and keeps the focus
+    page.emulate_media(reduced_motion="no-preference")  # they take their time to go
+    for size in (WIDE | {"width": 975}, WIDE):
+        page.set_viewport_size(size)
+        page.goto(site_server.at(PAGE))
+        button.press("Enter")
+        contents.wait_for(state="hidden")
+        assert page.evaluate(OUTLINE) == "solid"
+        page.keyboard.press("Enter")
+        contents.wait_for(state="visible")
+    page.emulate_media(forced_colors="active")  # no shadow is drawn
+    page.locator(".bd-sidebar-primary li a").first.focus()
+    assert page.evaluate(OUTLINE) == "solid"

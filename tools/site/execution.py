@@ -155,7 +155,8 @@ def _serve(pages: Sequence[Page], store: Store, folder: Path, limit: float) -> N
         with contextlib.redirect_stdout(sys.stderr):
             _preload(pages[0].root)
     failed, failures = CONTEXT.SimpleQueue(), []
-    waiting, ended = list(together.values()), 0
+    # the pages of many variations take long: begun last, they would leave processors idle
+    waiting, ended = sorted(together.values(), key=len, reverse=True), 0
     running: dict[Any, tuple[_Work, list[int], Any]] = {}
     while waiting or running:
         while waiting and len(running) < cores():
