@@ -240,8 +240,7 @@ class Run:
             text = "[the outputs are left out: too much for a cell, or for all cells together]\n"
             outputs = [{"output_type": "stream", "name": "stderr", "text": text}]
             self._tell("large-output", name_of(cell))
-        _keep(cell, outputs, count)
-        cell.outputs = [*filter(is_output, cell.outputs)]
+        _keep(cell, [*filter(is_output, outputs)], count)
         if late:
             message = {"evalue": self._when_late["evalue"] or late}
             cell.outputs.append(from_dict(error_of(**self._when_late | message)))

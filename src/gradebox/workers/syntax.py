@@ -4,7 +4,6 @@ import ast
 import builtins
 import re
 import threading
-from typing import Any
 
 # the names that Python has by itself; IPython adds its own, and a student may define a display
 PYTHONS = frozenset(dir(builtins)) - {"display", "get_ipython"}
@@ -49,8 +48,7 @@ def python_of(source: str) -> str:
         # here, for its import takes long, and most cells need none of it
         from IPython.core.inputtransformer2 import TransformerManager
 
-        transform: Any = TransformerManager  # which has no types
-        return str(transform().transform_cell(source))
+        return str(TransformerManager().transform_cell(source))  # type: ignore[no-untyped-call]
     return source
 
 
