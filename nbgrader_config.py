@@ -36,9 +36,9 @@ c.ExchangeReleaseAssignment.force = True
 
 # Notebooks run in forks of a process that has imported already, or, where the system cannot seal
 # one, in a Python of WebAssembly. A notebook can import no answers; what it imports of the checks
-# does nothing where the student's code runs.
+# does nothing where the student's code runs; what they observe of an answer is imported there.
 gradebox.configure(c)
-c.WarmExecute.imports = ["numpy"]
+c.WarmExecute.imports = ["numpy", "optdl.observation"]
 # The convolution is apart from the rest of BNP, which the lab of its chapter uses.
 c.WarmExecute.banned = ["optdl.{assignment}", "optdl.bnp.convolution"]
 c.WarmExecute.stubbed = ["optdl.checks"]

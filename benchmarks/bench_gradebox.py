@@ -39,7 +39,7 @@ from tools.layout import ROOT, Course
 
 CONFIG = """
 c.Execute.extra_arguments = ["--log-level=ERROR"]
-c.WarmExecute.imports = ["numpy"]
+c.WarmExecute.imports = ["numpy", "optdl.observation"]
 c.WarmExecute.banned = ["optdl.{assignment}"]
 c.WarmExecute.stubbed = ["optdl.checks"]
 c.WarmExecute.prepare = "from optdl.checks import prepare; prepare('{assignment}')"

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -108,7 +107,7 @@ while True:
 
 
 @LINUX
-def test_children_and_members_of_session_count(start, monkeypatch):
+def test_children_and_members_of_session_count(start):
     process = start(FAMILY)
     told = [process.stdout.readline() for _ in range(3)]
     pids = {int(line) for line in told if line.strip().isdigit()}
@@ -116,9 +115,6 @@ def test_children_and_members_of_session_count(start, monkeypatch):
     for _ in range(20):  # while threads of it come and go
         assert own_time._family(process.pid) == {process.pid, *pids}
         assert pids < own_time.read([process.pid]).waited[0].keys()
-    with monkeypatch.context() as patch:  # a system without such files
-        patch.setattr(Path, "exists", lambda path: False)
-        assert own_time._family(process.pid) == {process.pid, *pids}
 
 
 class Clock:

@@ -39,8 +39,9 @@ def of(cell: Any) -> Any:
 
 def is_test(cell: Any) -> bool:
     """Return whether a cell is a test."""
-    is_graded = bool(of(cell).get("grade")) and "grade_id" in of(cell)
-    return is_graded and not of(cell).get("solution") and cell.cell_type == "code"
+    own = of(cell)
+    is_graded = bool(own.get("grade")) and "grade_id" in own
+    return is_graded and not own.get("solution") and cell.cell_type == "code"
 
 
 def name_of(cell: Any) -> str:

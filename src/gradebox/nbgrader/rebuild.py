@@ -28,10 +28,11 @@ Cells = dict[str, Any]  # the instructor's cells by name, with nbgrader's metada
 
 def aspects(cell: Any) -> dict[str, Any]:
     """Return what a cell with metadata of nbgrader's is; its text as a checksum."""
-    points = of(cell).get("points")
+    own = of(cell)
+    points = own.get("points")
     return {
         "type": cell.cell_type,
-        "kind": [bool(of(cell).get(kind)) for kind in KINDS],
+        "kind": [bool(own.get(kind)) for kind in KINDS],
         "lock": bool(is_locked(cell)),
         "points": points if isinstance(points, int | float) else None,
         "text": digest(["\n".join(cell.source.splitlines()).strip()]),

@@ -11,7 +11,7 @@ waits are not counted, it is that, or all of an interval in which that was close
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -76,24 +76,9 @@ def _family(pid: int) -> set[int]:
     for member in psutil.pids():
         with suppress(OSError):  # it ended meanwhile
             family |= {member} if os.getsid(member) == pid else set()
-    if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
-        # psutil reads what the system says of each of its processes, which takes milliseconds
-        with suppress(psutil.Error):
-            family |= {child.pid for child in psutil.Process(pid).children(recursive=True)}
-        return family
-    waiting = [*family]
-    while waiting:
-        new = {*_children(waiting.pop())} - family
-        family |= new
-        waiting += new
+    with suppress(psutil.Error):
+        family |= {child.pid for child in psutil.Process(pid).children(recursive=True)}
     return family
-
-
-def _children(pid: int) -> Iterator[int]:
-    with suppress(OSError):  # it ended meanwhile
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):  # this thread did, and the others have children still
-                yield from map(int, (thread / "children").read_text().split())
 
 
 @cache

@@ -293,11 +293,13 @@ class Notebook:
         """
         name, given = message.test, self._given
         last = max((n for n, part in enumerate(given, 1) if part.before == name), default=0)
-        self._given = given[last:]
-        for part in (part for part in given[:last] if part.source or part.answers):
-            tested = self._test(RunTest(name, part.source, 0.0, answers=[*part.answers]))
-            self._failed_given = self._failed_given or tested.error
-        tested = self._test(message, seconds)
+        self._given, answers = given[last:], list[str]()
+        for part in given[:last]:
+            answers += part.answers
+            if part.source:
+                tested = self._test(RunTest(name, part.source, 0.0, answers=answers))
+                self._failed_given, answers = self._failed_given or tested.error, []
+        tested = self._test(replace(message, answers=answers), seconds)
         if tested.error.startswith("NameError") and self._failed_given:
             why = f"{tested.error}; a cell that students were given ended with {self._failed_given}"
             return replace(tested, error=why)

@@ -25,6 +25,7 @@ class Imported:
         sys.meta_path.insert(0, self.barrier)
         _import(name for name in imports if not self.barrier.bars(name.partition(":")[0]))
         self.shell = Shell.make()
+        self.pristine = Pristine(imports, self.shell)
 
     def admit_all(self, prepare: str) -> None:
         """Import the barred modules too, where the tests will run, and run what prepares them."""
@@ -36,8 +37,7 @@ class Imported:
             exec(prepare, {})
 
     def freeze(self) -> None:
-        """Note what is here, and leave it out of later collections, which would copy it."""
-        self.pristine = Pristine(self._imports, self.shell)
+        """Leave what is here out of later collections, which would copy it."""
         gc.collect()
         gc.freeze()
 

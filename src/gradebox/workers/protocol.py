@@ -101,7 +101,7 @@ class RunTest(Message):
     # of Python's own names: isolated those that are the student's in the test, and in-process
     # those that mean what they mean in Python, whatever the student calls so
     pythons: list[str] = field(default_factory=list)
-    answers: list[str] = field(default_factory=list)  # isolated: the student's after it
+    answers: list[str] = field(default_factory=list)  # isolated: the student's from here on
     # in-process: import statements of the instructor's whose names mean that in the test
     imports: list[str] = field(default_factory=list)
 

@@ -4,9 +4,6 @@ import ast
 import builtins
 import re
 import threading
-from typing import Any
-
-from IPython.core.inputtransformer2 import TransformerManager
 
 # the names that Python has by itself; IPython adds its own, and a student may define a display
 PYTHONS = frozenset(dir(builtins)) - {"display", "get_ipython"}
@@ -48,8 +45,10 @@ def python_of(source: str) -> str:
     try:
         parse(source)
     except (SyntaxError, ValueError):  # a line of text in it may begin with %, too
-        transform: Any = TransformerManager  # which has no types
-        return str(transform().transform_cell(source))
+        # here, for its import takes long, and most cells need none of it
+        from IPython.core.inputtransformer2 import TransformerManager
+
+        return str(TransformerManager().transform_cell(source))  # type: ignore[no-untyped-call]
     return source
 
 

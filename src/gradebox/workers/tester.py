@@ -132,6 +132,9 @@ class Tester:
     def run(self, message: RunTest) -> Tested:
         """Run one cell, and return what it came to."""
         names, answers, outputs = self._names, self._answers, self._outputs
+        for name in message.answers:  # whatever a test calls so is the student's again
+            names.pop(name, None)
+        names.of_student |= {*message.answers}
         names.begin(message.pythons)
         outputs.start()
         cell = Cell(message.source)
@@ -154,9 +157,6 @@ class Tester:
         # the answer that is still to come would be taken for that to the next question
         if isinstance(error, Late) and answers.waits:
             answers.gone = "a call by the test could not be interrupted"
-        for name in message.answers:  # whatever a test calls so is the student's again
-            names.pop(name, None)
-        names.of_student |= {*message.answers}
         answers.refuse_swallowed()
         doubts: list[str] = []
         if error is not None or answers.refused:
