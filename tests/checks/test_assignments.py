@@ -9,7 +9,6 @@ import shutil
 import sys
 import traceback
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ pytestmark = [
 class Assignment:
     """A notebook of an assignment as its source tells it."""
 
-    def __init__(self, topic: str, name: str) -> None:
+    def __init__(self, topic, name):
         self.topic, self.is_lab = topic, name == LAB
         self.path, self.released_path = COURSE.source(topic, name), COURSE.released(topic, name)
         self.source, self.released = map(notebooks.read, (self.path, self.released_path))
@@ -52,7 +51,7 @@ class Assignment:
 assignments = cache(Assignment)
 
 
-def run(made: Assignment, sources: dict[str, str], record: bool = True) -> dict[str, str]:
+def run(made, sources, record=True):
     """Run the source notebook with answers; return what went wrong in each test, or nothing.
 
     As when graded, cells that train are not run, and a record is that of the student whose answers
@@ -89,12 +88,12 @@ def run(made: Assignment, sources: dict[str, str], record: bool = True) -> dict[
 @pytest.fixture(
     params=NOTEBOOKS, ids=lambda pair: pair[0] if pair[0] == pair[1] else "-".join(pair)
 )
-def assignment(request: pytest.FixtureRequest) -> Assignment:
+def assignment(request):
     return assignments(*request.param)
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_release_is_not_stale(topic: str) -> None:
+def test_release_is_not_stale(topic):
     """That it holds no line of a solution, no mark scheme and no hidden test, the release sees."""
     for name, content in release.render(COURSE, topic).items():
         path = COURSE.released(topic, name)
@@ -103,7 +102,7 @@ def test_release_is_not_stale(topic: str) -> None:
         assert path.read_bytes() == content, stale
 
 
-def test_source_and_its_release_have_the_agreed_form(assignment: Assignment) -> None:
+def test_source_and_its_release_have_the_agreed_form(assignment):
     source, cells = assignment.source, assignment.source.cells
     label = f"{assignment.topic}-lab" if assignment.is_lab else assignment.topic
     assert (source.nbformat, source.nbformat_minor) == (4, 5)
@@ -127,7 +126,7 @@ def test_source_and_its_release_have_the_agreed_form(assignment: Assignment) -> 
             assert not is_whole or [ast.unparse(node) for node in answer.body[1:]] == [blank]
 
 
-def test_exercises_have_visible_and_hidden_tests(assignment: Assignment) -> None:
+def test_exercises_have_visible_and_hidden_tests(assignment):
     listed = catalog.blocks(assignment.topic, lab=assignment.is_lab).values()
     lacking = {item.key for item in listed} - {x.key for x in assignment.exercises.values()}
     assert not lacking, "write their cells, under function names that no other exercise has"
@@ -152,13 +151,13 @@ def test_exercises_have_visible_and_hidden_tests(assignment: Assignment) -> None
         assert not any("seed=0" in call for call in calls)
 
 
-def _parameters(function: Any) -> list[str]:
+def _parameters(function):
     """Return the parameters of a function, or those with which an object of a class is made."""
     parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
     return [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
 
 
-def _is_written(cell: Any) -> bool:
+def _is_written(cell):
     about = of(cell)
     return bool(cell.cell_type == "markdown" and about.get("grade") and about.get("solution"))
 
@@ -166,7 +165,7 @@ def _is_written(cell: Any) -> bool:
 # --- the marks
 
 
-def test_reference_scores_full_marks_and_blank_none(assignment: Assignment) -> None:
+def test_reference_scores_full_marks_and_blank_none(assignment):
     results = run(assignment, assignment.right, record=False)
     assert results
     assert not any(results.values()), "\n".join(results.values())
@@ -175,7 +174,7 @@ def test_reference_scores_full_marks_and_blank_none(assignment: Assignment) -> N
 
 @pytest.mark.slow  # all runs of all labs are trained again
 @pytest.mark.parametrize("topic", [topic for topic, name in NOTEBOOKS if name == LAB])
-def test_record_of_reference_scores_full_marks(topic: str) -> None:
+def test_record_of_reference_scores_full_marks(topic):
     made = assignments(topic, LAB)
     results = run(made, made.right)
     assert {cell: text for cell, text in results.items() if text} == {}
@@ -189,7 +188,7 @@ def test_record_of_reference_scores_full_marks(topic: str) -> None:
     "topic",
     [pytest.param(topic, marks=[pytest.mark.slow] if topic != "erm" else []) for topic in TOPICS],
 )
-def test_nbgrader_gives_the_same_marks(topic: str, tmp_path: Path) -> None:
+def test_nbgrader_gives_the_same_marks(topic, tmp_path):
     made = [assignments(topic, name) for name in COURSE.notebooks(topic)]
     course = Course(tmp_path)
     shutil.copy(ROOT / "nbgrader_config.py", tmp_path)

@@ -8,7 +8,6 @@ import re
 import signal
 import sys
 import zlib
-from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
@@ -17,8 +16,8 @@ import torch
 from test_checks import Stub, outcome
 from torch import nn
 
-from optdl.checks import Exercise, Misconception, diagnoses, exercises, lab_exercises, runner
-from optdl.checks.exercise import Function, _edit
+from optdl.checks import Misconception, diagnoses, exercises, lab_exercises, runner
+from optdl.checks.exercise import _edit
 from optdl.checks.report import LIKELY_CAUSE, WHY
 
 ALL = exercises() | lab_exercises()
@@ -254,8 +253,8 @@ class TooLong(BaseException):
 
 
 @contextlib.contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    def stop(*_: object) -> None:
+def limited(seconds):
+    def stop(*_):
         raise TooLong
 
     before = signal.signal(signal.SIGVTALRM, stop)
@@ -267,14 +266,14 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def is_wrong(exercise: Exercise, function: Function) -> bool:
+def is_wrong(exercise, function):
     tried = (runner._tried(exercise, function, seed) for seed in range(20))
     with contextlib.suppress(TooLong), limited(SECONDS):
         return any(runner._reason(exercise, *case[:3]) for cases in tried for case in cases)
     return False
 
 
-def mutants(exercise: Exercise) -> Iterator[tuple[str, Function]]:
+def mutants(exercise):
     """Yield mutants that are wrong in some case, with what was changed, in a random order."""
     text = Misconception("", exercise._answer).text(exercise.name)
     places = [(old, new) for pattern, new in SWAPS.items() for old in re.finditer(pattern, text)]
@@ -290,7 +289,7 @@ def mutants(exercise: Exercise) -> Iterator[tuple[str, Function]]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer on Windows")
-def test_checks_explain_most_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checks_explain_most_mutants(monkeypatch):
     """More than half are given a cause, and nearly all at least a place."""
     monkeypatch.setattr(diagnoses, "RAISING", True)
     messages, late = [], []
