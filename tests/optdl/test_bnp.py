@@ -9,7 +9,6 @@ import pytest
 import torch
 from bnp_loops import batch
 from oracles import assert_close
-from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
@@ -100,34 +99,6 @@ def test_centering_strictly_helps_for_any_mean(case):
     assert shifted <= scaled * max(1, H.std(0).max()) / min(1, H.std(0).min())  # κ(D) at most
 
 
-@pytest.mark.row("P-12")
-@pytest.mark.parametrize("case", [0, 1, 2, 3, "pixels", "relu", "tanh"])
-def test_searched_diagonal_scalings_respect_the_bound(case):
-    rng = np.random.default_rng(5)
-    if isinstance(case, str):
-        H = digit_activations(200, case)[:, :5]
-    else:  # features that lean on each other, where D is not the best
-        mixing = np.exp(rng.normal(size=(case + 1, 4, 4)))[case]
-        H = rng.normal(size=(30, 4)) @ mixing
-    n = H.shape[1]
-    U, _ = bnp.preconditioner(H.mean(0), H.std(0))
-    centered = bnp.extended_activations(H) @ U
-
-    def logarithm(exponents):
-        return math.log(np.linalg.cond(centered * np.exp(exponents)))
-
-    ours = np.concatenate([[0.0], -np.log(H.std(0))])
-    starts = [ours, *rng.normal(size=(30, n + 1), scale=2)]
-    best = min(starts[1:], key=logarithm)
-    found = min(
-        minimize(logarithm, start, method="Nelder-Mead", options={"maxiter": 600}).fun
-        for start in (ours, best)
-    )
-    scaled = bnp.condition_numbers(H)[2]
-    assert math.exp(found) < scaled * (1 - 1e-3)  # the search does find better ones
-    assert scaled <= math.sqrt(n + 1) * math.exp(found)
-
-
 DRAWS = {
     "normal": lambda rng, size: rng.normal(size=size),
     "signs": lambda rng, size: rng.choice([-1.0, 1.0], size=size),
@@ -140,17 +111,16 @@ DRAWS = {
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 def test_expected_norm_is_bounded_for_any_width(draw):
     """C = 2 is what random matrices reach at n = N; 1 is what no matrix Ĝ falls below."""
-    rng = np.random.default_rng(6)
-    for rows in (32, 64):
-        for share in (1 / 8, 1 / 2, 1, 2, 8, 32):
-            features = int(share * rows)
-            q = math.sqrt(bnp.scale_dense(features, rows))
-            draws = (draw(rng, (rows, features)) for _ in range(8))
-            norms = [np.linalg.norm(bnp.normalized_activations(H), 2) for H in draws]
-            ratio = np.mean(norms) / q / math.sqrt(rows)
-            assert 1 - 1e-12 <= ratio < 2.05
-            if share == 32:  # without q the norm follows √n
-                assert ratio * q > 5
+    rng, rows = np.random.default_rng(6), 32
+    for share in (1 / 8, 1 / 2, 1, 2, 8, 32):
+        features = int(share * rows)
+        q = math.sqrt(bnp.scale_dense(features, rows))
+        draws = (draw(rng, (rows, features)) for _ in range(8))
+        norms = [np.linalg.norm(bnp.normalized_activations(H), 2) for H in draws]
+        ratio = np.mean(norms) / q / math.sqrt(rows)
+        assert 1 - 1e-12 <= ratio < 2.05
+        if share == 32:  # without q the norm follows √n
+            assert ratio * q > 5
 
 
 @pytest.mark.row("P-16")
