@@ -24,22 +24,19 @@ def activations(rng, rows=40, features=6):
 
 
 def digit_activations(rows, layer):
-    """Return what a layer reads: the pixels that vary, or a random ReLU or tanh layer of them."""
+    """Return what a layer reads: the pixels that vary, or a random tanh layer of them."""
     x = torch.from_numpy(load("digits").x_train[:rows]).double()
-    if layer == "pixels":
-        H = x.numpy()
-    else:
-        torch.manual_seed(4)
-        hidden = nn.Linear(64, 20, dtype=torch.float64)(x)
-        H = {"relu": torch.relu, "tanh": torch.tanh}[layer](hidden).detach().numpy()
+    torch.manual_seed(4)
+    hidden = nn.Linear(64, 20, dtype=torch.float64)(x).tanh().detach()
+    H = (x if layer == "pixels" else hidden).numpy()
     return H[:, H.std(0) > 0.02]
 
 
-REAL = [(400, "pixels"), (400, "relu"), (100, "tanh"), (25, "tanh")]
+REAL = [(400, "pixels"), (100, "tanh"), (25, "tanh"), (12, "tanh"), (8, "pixels")]
 
 
 @pytest.mark.row("P-10")
-@pytest.mark.parametrize("case", [*range(20), *REAL, (12, "tanh"), (8, "pixels")])
+@pytest.mark.parametrize("case", [*range(8), *REAL])
 def test_hessian_condition_number_is_bounded_by_factors(case):
     """With N < n the Hessian is singular, and κ counts the eigenvalues that are not zero."""
     rng = np.random.default_rng(case if isinstance(case, int) else 0)
