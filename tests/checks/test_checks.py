@@ -29,7 +29,6 @@ from optdl.checks import (
     summary,
 )
 from optdl.checks.compare import agrees, disagreement
-from optdl.checks.exercise import _edit
 from optdl.checks.report import Stopped, show
 from tools.layout import ROOT, Course
 
@@ -120,7 +119,7 @@ def outcome(key, function, **options):
         check(key, function, **options)
     except CheckFailed as failed:
         return str(failed)
-    return "right"
+    return "✓"
 
 
 ARRAYS = [
@@ -532,84 +531,6 @@ def test_summary_shows_last_result_per_exercise(monkeypatch, capsys):
         f"✗ {blank.name}: not written yet",
         *(f"· {exercise.name}: not checked" for exercise in rest),
     ]
-
-
-# --- wrong answers that are right in most cases
-
-
-MOSTLY_RIGHT = r"""
-L1-09 wrong
-    [order[start : start + n] for → [1.0 * order[start : start + n] for
-L1-09 wrong
-    [order[ → np.array_split(order, -(-m // n)) or [order[
-L1-07:size wrong
-    int(np.ceil(n)) → max(2, int(np.ceil(n)))
-F-04 wrong
-    return max(0, int(np.ceil(steps - 1e-12))) → steps = 0\n    while distance < radius:\n
-            distance, steps = distance * (1 + lr * curvature), steps + 1\n    return steps
-L1-03:hinge wrong
-    < 1 → < 2
-L1-21 wrong
-    smallest < -tolerance and largest > tolerance → smallest * largest < -tolerance
-F-16 wrong
-    np.mean(search → np.median(search
-L1-05 wrong
-    best, bad = 0, 0 → best = 1
-    range(1,  → range(
-    bad ==  → epoch - best ==
-    epoch, 0 → epoch
-    best, bad = epoch → best = epoch
-    bad += 1 → pass
-L1-18:uphill wrong
-    curvature > 0 → curvature >= 0
-L1-18:gain wrong
-    direction @ hessian @ direction → abs(direction @ hessian @ direction)
-L1-21 wrong
-    if smallest > tolerance → if np.diag(hessian).min() > tolerance
-F-16 wrong
-    < len(rates) - 1 → < np.flatnonzero(np.isfinite(np.mean(search, axis=1)))[-1]
-L2-06 wrong
-    theta = theta - lr → r = largest * (1 - beta2**t)\n        theta = theta - lr
-# for one example a rounding error may stand under the root
-L1-06 right
-    - norm**2) → - norm**2 - 1e-18)
-L2-06:step right
-    + delta), m, r → + delta), [*m], [*r]
-L1-17 wrong
-    > 1e-12 * values[-1] → > 1e-4 * values[-1]
-L1-17 wrong
-    int(np.ceil( → int((1 +
-# a rounding error is far below any threshold
-L1-17 right
-    eigvalsh(hessian) → svd(hessian)[1][::-1]
-    1e-12 → 1e-10
-P-12 right
-    1e-12 → 1e-10
-"""
-
-
-def edited(text):
-    """Return rows of a key, the words behind it, and edits of the answer, as in blocks."""
-    rows = []
-    for line in re.sub(r"\\n\n\s+", r"\\n        ", text).splitlines():
-        if line.startswith("    "):
-            rows[-1][2].append(_edit(line))
-        elif line and not line.startswith("#"):
-            rows.append((*line.split(" ", 1), []))
-    return rows
-
-
-@pytest.mark.parametrize(("key", "verdict", "edits"), edited(MOSTLY_RIGHT))
-def test_cases_catch_mostly_right_answers(key, verdict, edits):
-    answer = Misconception("", COURSE[key]._answer, edits)
-    told = outcome(key, answer.function, properties=True)
-    assert (told == "right") == (verdict == "right")
-
-
-def test_mistake_in_one_part_is_told_of_it():
-    edits = [("/ root)", "/ (centered.std(axis=0) + eps))")]
-    answer = Misconception("", COURSE["L1-34, P-01"]._answer, edits).function
-    assert "cause: in `factor`, your ε is outside" in outcome("L1-34, P-01", answer)
 
 
 # --- answers that take the course's own, and the grader has none to take

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from optdl import erm
 from optdl.checks import CheckFailed, Exercise, Property, catalog, check, diagnoses
 from optdl.checks.diagnoses import notebook
 
@@ -487,27 +486,3 @@ def test_syntax_error_in_newest_cell_is_found(monkeypatch, cells, line):
     monkeypatch.setitem(notebook.sys.modules, "IPython", python)
     text = notebook.stale(f)
     assert (f"syntax error in line {line}" in text) if line else text == ""
-
-
-def cut(w, x, y):
-    return erm.hinge_risk_gradient(w, x[:-1], y[:-1])
-
-
-def cut_beside_a_loop(w, x, y):
-    for _ in range(3):
-        gradient = erm.hinge_risk_gradient(w, x[:-1], y[:-1])
-    return gradient
-
-
-def cut_in_a_loop(w, x, y):
-    for last in range(1, len(x)):
-        gradient = erm.hinge_risk_gradient(w, x[:last], y[:last])
-    return gradient
-
-
-@pytest.mark.parametrize("answer", [cut, cut_beside_a_loop, cut_in_a_loop])
-def test_loop_is_asked_about_only_through_an_argument(answer):
-    with pytest.raises(CheckFailed) as failed:
-        check("L1-03:hinge", answer)
-    asked = "does a loop end too early?" in str(failed.value)
-    assert asked == (answer is cut_in_a_loop)

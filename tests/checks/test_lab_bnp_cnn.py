@@ -2,8 +2,6 @@
 
 import time
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +27,7 @@ TINY = replace(lab.SMALL, kinds=("small CNN",), epochs=3, batch=128)
 
 
 @pytest.mark.parametrize("bnp", [False, True])
-def test_float32_epoch_matches_plain_loop(bnp: bool) -> None:
+def test_float32_epoch_matches_plain_loop(bnp):
     setting = {"kind": "small CNN", "method": "BNP" if bnp else "BN", "seed": 3}
     x, y, _, _ = lab.digits()
     thirds = [*zip(x[:96].split(32), y[:96].split(32), strict=True)]
@@ -55,7 +53,7 @@ def test_float32_epoch_matches_plain_loop(bnp: bool) -> None:
 
 @pytest.mark.parametrize("kind", ["CNN", "ResNet-8", "ResNet-110"])
 @pytest.mark.parametrize("method", lab.METHODS)
-def test_networks_have_the_normalization_of_their_method(kind: str, method: str) -> None:
+def test_networks_have_the_normalization_of_their_method(kind, method):
     model = lab.network(kind, method, 0)
     found = {type(one) for one in model.modules()} & {nn.BatchNorm2d, nn.GroupNorm}
     assert found == {"BN": {nn.BatchNorm2d}, "BNP": set()}.get(method, {nn.GroupNorm})
@@ -63,12 +61,12 @@ def test_networks_have_the_normalization_of_their_method(kind: str, method: str)
     assert {one.num_channels // one.num_groups for one in norms} <= {4}
 
 
-def test_deep_networks_for_bnp_begin_at_a_tenth() -> None:
+def test_deep_networks_for_bnp_begin_at_a_tenth():
     model, plain = lab.network("ResNet-110", "BNP+GN", 1), resnet_cifar(110, 10, "gn", seed=1)
     assert torch.allclose(model.stem[0].weight, plain.stem[0].weight / 10)  # type: ignore
 
 
-def test_learning_rate_warms_up_and_drops() -> None:
+def test_learning_rate_warms_up_and_drops():
     rates = [lab.FULL.rate("BN", epoch) for epoch in (0, 1, 79, 80, 119, 120)]
     assert rates == pytest.approx([0.01, 0.1, 0.1, 0.01, 0.01, 0.001])
     assert lab.SMALL.rate("BN", 0) == lab.SMALL.rates["BN"]
@@ -78,7 +76,7 @@ def test_learning_rate_warms_up_and_drops() -> None:
 
 
 @pytest.fixture
-def small_full(monkeypatch: pytest.MonkeyPatch) -> lab.Size:
+def small_full(monkeypatch):
     """Return the full size with a few images of noise, on a CPU: the same code, for seconds."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(20, 3 * 32 * 32)).astype(np.float32), np.arange(20) % 10
@@ -91,9 +89,7 @@ def small_full(monkeypatch: pytest.MonkeyPatch) -> lab.Size:
     )
 
 
-def test_full_size_run_is_recorded_and_resumed(
-    small_full: lab.Size, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_size_run_is_recorded_and_resumed(small_full, tmp_path, monkeypatch):
     path, options = tmp_path / "record-full.json", {"user": "ada", "predictions": {}}
     assert "you may skip the full size" in lab.full_report(path)
     whole = lab.perform_full(PARTS, path=path, folder=tmp_path / "a", size=small_full, **options)
@@ -105,7 +101,7 @@ def test_full_size_run_is_recorded_and_resumed(
     epochs: list[int] = []
 
     class Ends(Trainer):
-        def epoch(self, batches: Any) -> list[float]:
+        def epoch(self, batches):
             epochs.append(1)
             if len(epochs) == 4:
                 raise KeyboardInterrupt
@@ -119,7 +115,7 @@ def test_full_size_run_is_recorded_and_resumed(
     assert [run.curves for run in resumed.runs] == [run.curves for run in whole.runs]
 
 
-def test_colors_are_standardized(small_full: lab.Size) -> None:
+def test_colors_are_standardized(small_full):
     x, y, x_test, _ = lab.cifar10()
     assert (x.shape, x_test.shape, len(y)) == ((20, 3, 32, 32), (5, 3, 32, 32), 20)
     torch.testing.assert_close(x.mean((0, 2, 3)), torch.zeros(3), atol=1e-5, rtol=0)
@@ -132,33 +128,32 @@ def test_colors_are_standardized(small_full: lab.Size) -> None:
 class Asked(list[str]):
     """The devices that PyTorch is asked for; whoever asks gets the CPU."""
 
-    def __call__(self, device: Any) -> str:
+    def __call__(self, device):
         self.append(str(device))
         return "cpu"
 
 
 @pytest.fixture
-def cuda(monkeypatch: pytest.MonkeyPatch) -> Asked:
+def cuda(monkeypatch):
     asked = Asked()
-    generator: Any = torch.Generator
-    autocast: Any = torch.autocast
+    generator, autocast = torch.Generator, torch.autocast
     sgd, scaler, to = torch.optim.SGD, torch.amp.GradScaler, nn.Module.to
     tensor_to = torch.Tensor.to
 
     # classes, since modules of torch that are imported meanwhile use them as such
     class Generator(generator):
-        def __new__(cls, device: str = "") -> Any:
+        def __new__(cls, device=""):
             return generator(asked(device) if device else "cpu")
 
     class Autocast(autocast):
-        def __init__(self, device: str, dtype: Any = None, **options: Any) -> None:
+        def __init__(self, device, dtype=None, **options):
             super().__init__(asked(device) if dtype else device, dtype, **options)
 
-    def made(params: Any, fused: bool = False, **settings: Any) -> Any:
+    def made(params, fused=False, **settings):
         asked.append("fused" if fused else "not fused")
         return sgd(params, **settings)
 
-    def moved(value: Any, *places: Any, **options: Any) -> Any:
+    def moved(value, *places, **options):
         there = ["cpu" if getattr(one, "type", one) == "cuda" else one for one in places]
         return tensor_to(value, *there, **options)
 
@@ -177,9 +172,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return asked
 
 
-def test_cuda_run_uses_cuda_and_fused_optimizer(
-    small_full: lab.Size, tmp_path: Path, cuda: Asked
-) -> None:
+def test_cuda_run_uses_cuda_and_fused_optimizer(small_full, tmp_path, cuda):
     size = replace(small_full, device="cuda", dtype=torch.float16, epochs=1, drops=())
     found = lab.perform_full(
         PARTS, user="ada", predictions={}, size=size, path=tmp_path / "f.json", folder=tmp_path
@@ -189,8 +182,8 @@ def test_cuda_run_uses_cuda_and_fused_optimizer(
     assert set(cuda) == {"cuda", "fused"}
 
 
-def test_on_cuda_every_variant_is_measured(cuda: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled: list[Any] = []
+def test_on_cuda_every_variant_is_measured(cuda, monkeypatch):
+    compiled = []
     monkeypatch.setattr(torch, "compile", lambda model: compiled.append(model) or model)
     speeds = lab.measure(PARTS, replace(TINY, device="cuda", batch=8), steps=1)
     assert [speed for speed in speeds.values() if not speed] == []
@@ -198,19 +191,17 @@ def test_on_cuda_every_variant_is_measured(cuda: Asked, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("has_gpu", [False, True])
-def test_measured_speed_includes_queued_device_work(
-    monkeypatch: pytest.MonkeyPatch, has_gpu: bool
-) -> None:
+def test_measured_speed_includes_queued_device_work(monkeypatch, has_gpu):
     """A step takes 0.5 s of the device, and 0.1 s to order; the first two take 2.5 s."""
     now = ready = 100.0
     seconds = [2.5, 2.5, 0.5, 0.5, 0.5, 0.5]
 
-    def step() -> None:
+    def step():
         nonlocal now, ready
         ready = max(ready, now + 0.1) + seconds.pop(0)
         now = now + 0.1 if has_gpu else ready
 
-    def wait() -> None:
+    def wait():
         nonlocal now
         assert has_gpu, "there is no GPU to wait for"
         now = max(now, ready)
@@ -223,8 +214,8 @@ def test_measured_speed_includes_queued_device_work(
     assert speed == pytest.approx(4 * 30 / (4 * 0.5 + 0.1 if has_gpu else 4 * 0.6))
 
 
-def test_cpu_is_measured_by_one_thread_without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    def speed(step: Any, images: int, **options: Any) -> float:
+def test_cpu_is_measured_by_one_thread_without_compiling(monkeypatch):
+    def speed(step, images, **options):
         threads.add(torch.get_num_threads())
         step()
         return float(images)
@@ -234,7 +225,7 @@ def test_cpu_is_measured_by_one_thread_without_compiling(monkeypatch: pytest.Mon
     read: list[int] = []
 
     class Counts(Trainer):
-        def epoch(self, batches: Any) -> list[float]:
+        def epoch(self, batches):
             losses = super().epoch(batches)
             read.append(len(losses))
             return losses

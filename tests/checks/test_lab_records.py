@@ -2,14 +2,15 @@
 
 import importlib
 import math
-from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from optdl.labs import LabRecord, batchnorm, bnp, bnp_cnn, digits, dropout, initialization, seed_of
-from optdl.labs.records import RecordError
+from optdl.labs.optimizers import final_losses
+from optdl.labs.records import FILE, RecordError
 from tools.classroom import lab_records
 from tools.layout import ROOT
 
@@ -19,28 +20,59 @@ pytestmark = [
 ]
 
 
-def record_of(topic: str) -> LabRecord:
-    return LabRecord.load(ROOT / "solutions" / topic / "record.json")
+def record_of(topic):
+    return LabRecord.load(ROOT / "solutions" / topic / FILE)
 
 
-def judged(topic: str) -> Any:
+def judged(topic):
     return importlib.import_module(f"optdl.checks.{topic}.lab_record").RECORD
 
 
-def parts_of(topic: str) -> dict[str, Any]:
+def parts_of(topic):
     return lab_records.answers_of(ROOT / "solutions" / topic / "lab.ipynb")
+
+
+# --- All labs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topic", [path.parent.name for path in ROOT.glob("solutions/*/lab.ipynb")])
+def test_record_matches_the_source_notebook(topic):
+    lab, asked = importlib.import_module(f"optdl.labs.{topic}").LAB, judged(topic)
+    parts, record = parts_of(topic), record_of(topic)
+    threads = torch.get_num_threads()
+    steps = 20 if topic == "bnp" else 6  # 20: its first mean over the training examples
+    assert [run.setting for run in record.runs] == lab.settings
+    for run in record.runs[:: max(1, len(lab.settings) // 6)]:
+        curves, model = lab.experiment(parts, run.setting, seed_of(record.user), steps)
+        for name in curves.keys() - {"accuracy", "spread"}:  # those are of whole runs
+            expected = run.curves[name][: len(curves[name])]
+            np.testing.assert_allclose(curves[name], expected, rtol=1e-3, atol=1e-6)
+        assert 0 < asked.evaluate(model.state_dict()) < 1
+    assert torch.get_num_threads() == threads
+    read = {name: find(record) for name, (_, find) in asked.readings.items()}
+    assert parts["reading"]() == pytest.approx(read, rel=0.01)
+    assert (parts["predictions"](), parts["user"]()) == (record.predictions, record.user)
+    assert (ROOT / "solutions" / topic / FILE).stat().st_size < 300_000
+
+
+# --- LAB-1, optimizers ------------------------------------------------------------------------
+
+
+def test_best_rates_of_first_lab_are_inside_grid():
+    for found in final_losses(record_of("optimizers")).values():
+        assert min(found) < min(found, key=found.__getitem__) < max(found)
 
 
 # --- LAB-2, initialization --------------------------------------------------------------------
 
 
-def test_small_gain_matches_torchs_default_variance() -> None:
+def test_small_gain_matches_torchs_default_variance():
     torch.manual_seed(0)
     default = nn.Linear(400, 400).weight.var().item()
     assert default == pytest.approx(initialization.GAINS["small"] ** 2 / 400, rel=0.02)
 
 
-def test_record_of_initialization_answers_the_question() -> None:
+def test_record_of_initialization_answers_the_question():
     record, depth = record_of("initialization"), initialization.DEPTH
     read = {name: find(record) for name, (_, find) in judged("initialization").readings.items()}
     deviations = initialization.deviations(record)
@@ -65,7 +97,7 @@ def test_record_of_initialization_answers_the_question() -> None:
 # --- LAB-3, batch normalization ---------------------------------------------------------------
 
 
-def test_testing_does_not_affect_training() -> None:
+def test_testing_does_not_affect_training():
     parts, setting = parts_of("batchnorm"), {"size": 64, "normalized": True}
     tested, _ = batchnorm.experiment(parts, setting, 1, None)
     untested, _ = batchnorm.experiment(parts, setting, 1, batchnorm.EXAMPLES // 64)
@@ -75,14 +107,14 @@ def test_testing_does_not_affect_training() -> None:
 
 
 @pytest.mark.parametrize("steps", [3, None])
-def test_normalization_unknown_to_recalibrate_stops_the_run(steps: int | None) -> None:
+def test_normalization_unknown_to_recalibrate_stops_the_run(steps):
     parts, setting = parts_of("batchnorm"), {"size": 64, "normalized": True}
     parts["recalibrate"] = lambda model, batches: None  # as one that looks for PyTorch's classes
     with pytest.raises(RecordError, match="does not compute the statistics of your BatchNorm anew"):
         batchnorm.experiment(parts, setting, 1, steps)
 
 
-def test_record_of_normalization_answers_the_question() -> None:
+def test_record_of_normalization_answers_the_question():
     record = record_of("batchnorm")
     curves = {size: batchnorm.accuracies(record, size) for size in batchnorm.SIZES}
     first = [{name: found[0] for name, found in curves[size].items()} for size in batchnorm.SIZES]
@@ -98,8 +130,8 @@ def test_record_of_normalization_answers_the_question() -> None:
 # --- LAB-4, dropout ---------------------------------------------------------------------------
 
 
-def test_inactive_dropout_stops_the_run() -> None:
-    def without_dropout(model: Any, x: torch.Tensor, passes: int) -> tuple[torch.Tensor, ...]:
+def test_inactive_dropout_stops_the_run():
+    def without_dropout(model, x, passes):
         found = torch.stack([model.eval()(x) for _ in range(passes)]).softmax(dim=2)
         return found.mean(dim=0), found.std(dim=0)
 
@@ -109,7 +141,7 @@ def test_inactive_dropout_stops_the_run() -> None:
         dropout.experiment(parts, {"p": 0.2}, 1, 1)
 
 
-def test_record_of_dropout_answers_the_question() -> None:
+def test_record_of_dropout_answers_the_question():
     record = record_of("dropout")
     losses = dropout.curves(record)
     plain, best = losses["p = 0"], {name: min(one["validation"]) for name, one in losses.items()}
@@ -130,7 +162,7 @@ def test_record_of_dropout_answers_the_question() -> None:
 # --- LAB-5, BNP -------------------------------------------------------------------------------
 
 
-def test_recorded_weights_determine_their_inputs() -> None:
+def test_recorded_weights_determine_their_inputs():
     """On other inputs than those of its training a network does worse."""
     parts, seed = parts_of("bnp"), seed_of(record_of("bnp").user)
     for setting in (bnp.LAB.settings[9], bnp.LAB.settings[26], bnp.LAB.settings[21]):
@@ -141,7 +173,7 @@ def test_recorded_weights_determine_their_inputs() -> None:
         assert digits.accuracy(model, *bnp.examples(other)[2:]) < reached
 
 
-def test_record_of_bnp_answers_the_question() -> None:
+def test_record_of_bnp_answers_the_question():
     record = record_of("bnp")
     raw, standardized = (
         {name: bnp.last_loss(one) for name, one in bnp.best_curves(record, inputs).items()}
@@ -165,7 +197,7 @@ def test_record_of_bnp_answers_the_question() -> None:
 # --- LAB-6, BNP for convolutions --------------------------------------------------------------
 
 
-def test_record_of_convolutions_answers_the_question() -> None:
+def test_record_of_convolutions_answers_the_question():
     record, asked = record_of("bnp_cnn"), judged("bnp_cnn")
     first = {method: find(record) for method, (_, find) in asked.readings.items()}
     assert all(first.values()), "each method gets below the level"
@@ -173,7 +205,7 @@ def test_record_of_convolutions_answers_the_question() -> None:
     assert max(run.curves["accuracy"][-1] for run in record.runs) > asked.level + 0.03
 
 
-def test_interrupted_run_has_the_same_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_run_has_the_same_losses(monkeypatch):
     few = [part[:64] for part in bnp_cnn.digits()]
     monkeypatch.setattr(bnp_cnn, "digits", lambda: few)
     whole, resumed = bnp_cnn.interrupted(parts_of("bnp_cnn"))
