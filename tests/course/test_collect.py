@@ -53,6 +53,8 @@ $ collect toy second.zip --sheet 06.csv --who 509=dora
 toy: 1 time now known, 1 as before.
 $ collect toy older.zip --sheet 04.csv
 1 later work kept
+$! collect toy second.zip --sheet 04.csv --who "Nobody=Dora Somebody"
+there is no one student 'Dora Somebody'
 $ collect toy second.zip --sheet 04.csv --who 509=dora
 Handed in toy: 2 as before.
 """

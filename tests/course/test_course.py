@@ -14,7 +14,6 @@ import sys
 import time
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -31,7 +30,6 @@ from gradebox.run import batch
 from optdl.checks import CheckFailed, catalog, check
 from tools import course, notebooks, terminal
 from tools.classroom import (
-    backend,
     feedback,
     grade,
     gradebook,
@@ -321,22 +319,19 @@ def test_only_changes_are_graded(copied):
     assert secret.read_text() == "of the last submission"
 
 
-def test_failed_feedback_page_affects_one_student(monkeypatch):
-    failures = {"anna ": ToolError("no feedback: KeyError: 'anna '", ""), "cleo": KeyError("x")}
-    do = Mock(side_effect=[failures["anna "], None, failures["cleo"]])
-    monkeypatch.setattr(backend, "_kept_backend", lambda root: SimpleNamespace(do=do))
-    pages = dict(grade._pages(Course(Path()), "toy", ["anna ", "ben", "cleo"]))
-    assert pages == {"anna ": "no feedback: KeyError: 'anna '", "ben": "", "cleo": "KeyError: 'x'"}
-
-
 UNGRADABLE = """
 $ grade toy
-Graded 3, unchanged 0, cannot be graded 2
+Graded 3, unchanged 0, cannot be graded 2; 3 feedback pages
 Not graded: zac, toy: toy.ipynb is no JSON
 older release, without exercise triple
 $ gradebook --student zac
 zac, toy: – of 14 points
   not graded: toy.ipynb is no JSON
+"""
+PAGE_LOST = """
+$! grade toy
+unchanged 3, cannot be graded 2; 1 feedback pages
+No page: ben
 """
 
 
@@ -360,6 +355,11 @@ def test_ungradable_work_leaves_other_students_graded(copied):
     assert "toy.ipynb, got homework.ipynb" in found["zoe"].why
     assert found["emmy"].graded
     assert found[ADA].lacks == ["exercise triple"]
+    # a page that cannot be written costs nobody else's, and the command says that it failed
+    for student in (ADA, BEN):
+        shutil.rmtree(made.feedback / student)
+    (made.feedback / BEN).touch()
+    play(made, PAGE_LOST)
     assert "deleted cells: 3" in found[BEN].summary
     [_, triple, *_] = results.exercises(made, "toy", found.values())
     assert (BEN in triple.points, ADA in triple.points) == (True, False)
