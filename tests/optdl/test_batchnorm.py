@@ -34,6 +34,20 @@ def assert_close(actual, expected, tolerance=1e-12):
     torch.testing.assert_close(*both, rtol=0, atol=tolerance)
 
 
+@pytest.mark.row("L1-34", "L1-35", "P-01")
+@pytest.mark.parametrize("eps", [1e-3, 0.0])
+def test_forward_and_backward_match_torch(batch, eps):
+    x, gamma, beta, upstream = batch
+    y, cache = bn.batchnorm_forward(x, gamma, beta, eps=eps)
+    leaves = tensors(x, gamma, beta)
+    # torch wants an ε, however small
+    theirs = functional.batch_norm(leaves[0], None, None, *leaves[1:], True, eps=eps or 1e-300)
+    theirs.backward(torch.from_numpy(upstream))
+    assert_close(y, theirs.detach())
+    for grad, leaf in zip(bn.batchnorm_backward(upstream, cache), leaves, strict=True):
+        assert_close(grad, leaf.grad)
+
+
 @pytest.mark.row("L1-36")
 def test_inference_matches_torch(batch, rng):
     x, gamma, beta, _ = batch
@@ -43,6 +57,11 @@ def test_inference_matches_torch(batch, rng):
     assert_close(ours, functional.batch_norm(*arrays, training=False))
     scale, shift = bn.affine_at_inference(gamma, beta, mean, var)
     assert_close(scale * x + shift, ours)
+    # a linear layer before it absorbs it
+    W, b, h = rng.normal(size=(4, 5)), rng.normal(size=4), rng.normal(size=(6, 5))
+    folded_W, folded_b = bn.fold(W, b, gamma, beta, mean, var)
+    expected = bn.batchnorm_inference(h @ W.T + b, gamma, beta, mean, var)
+    assert_close(h @ folded_W.T + folded_b, expected)
 
 
 @pytest.mark.row("P-03")
@@ -67,10 +86,14 @@ def test_renormalization_backward_holds_corrections_constant(batch, rng):
     assert_close(at_layer.grad, leaf.grad)
 
 
-@pytest.mark.row("F-23")
-def test_rms_normalization_matches_torch(rng):
-    x, gamma = 3 + rng.normal(size=(5, 6)), rng.normal(size=6)
-    theirs = functional.rms_norm(torch.from_numpy(x), (6,), torch.from_numpy(gamma), eps=0.01)
+@pytest.mark.row("P-04", "F-23")
+def test_group_and_rms_normalization_match_torch(rng):
+    x, gamma, beta = 3 + rng.normal(size=(5, 6)), rng.normal(size=6), rng.normal(size=6)
+    inputs, scale, shift = (torch.from_numpy(array) for array in (x, gamma, beta))
+    for groups in (1, 2, 6):
+        theirs = functional.group_norm(inputs, groups, scale, shift)
+        assert_close(bn.groupnorm_forward(x, gamma, beta, groups), theirs)
+    theirs = functional.rms_norm(inputs, (6,), scale, eps=0.01)
     assert_close(bn.rmsnorm_forward(x, gamma, eps=0.01), theirs)
 
 

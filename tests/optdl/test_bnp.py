@@ -9,12 +9,26 @@ import pytest
 import torch
 from bnp_loops import batch
 from oracles import assert_close
+from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from optdl import bnp
 from optdl.data import load
+
+
+@pytest.mark.row("P-14")
+@pytest.mark.parametrize("eps", [{}, {"eps1": 0.5, "eps2": 0.25}])
+@pytest.mark.parametrize(("outputs", "features", "rows"), [(4, 3, 10), (2, 9, 4), (1, 1, 1)])
+def test_dense_step_matches_matrix_form(rng, outputs, features, rows, eps):
+    """(1/q²) PPᵀ[G_b; G_w], with P as a matrix."""
+    G = rng.normal(size=(outputs, features + 1))
+    mean, var = rng.normal(size=features), rng.uniform(0.1, 9, size=features)
+    std = np.sqrt(bnp.smoothed_variance(var, **eps))
+    expected = G @ (P := np.linalg.multi_dot(bnp.preconditioner(mean, std))) @ P.T
+    weight, bias = bnp.precondition_dense(G[:, 1:], G[:, 0], mean, var, rows, **eps)
+    assert_close(np.column_stack([bias, weight]) * max(features / rows, 1), expected)
 
 
 def activations(rng, rows=40, features=6):
@@ -24,19 +38,36 @@ def activations(rng, rows=40, features=6):
 
 
 def digit_activations(rows, layer):
-    """Return what a layer reads: the pixels that vary, or a random tanh layer of them."""
+    """Return what a layer reads: the pixels that vary, or a random ReLU or tanh layer of them."""
     x = torch.from_numpy(load("digits").x_train[:rows]).double()
-    torch.manual_seed(4)
-    hidden = nn.Linear(64, 20, dtype=torch.float64)(x).tanh().detach()
-    H = (x if layer == "pixels" else hidden).numpy()
+    if layer == "pixels":
+        H = x.numpy()
+    else:
+        torch.manual_seed(4)
+        hidden = nn.Linear(64, 20, dtype=torch.float64)(x)
+        H = {"relu": torch.relu, "tanh": torch.tanh}[layer](hidden).detach().numpy()
     return H[:, H.std(0) > 0.02]
 
 
-REAL = [(400, "pixels"), (100, "tanh"), (25, "tanh"), (12, "tanh"), (8, "pixels")]
+REAL = [(400, "pixels"), (400, "relu"), (100, "tanh"), (25, "tanh")]
+
+
+@pytest.mark.row("P-09")
+def test_layer_hessian_matches_autograd(rng):
+    H = torch.from_numpy(activations(rng, rows=7, features=3))
+    w, b = torch.from_numpy(rng.normal(size=3)) / 50, torch.tensor(0.3, dtype=torch.float64)
+
+    def loss(parameters):
+        return functional.softplus(H @ parameters[1:] + parameters[0]).mean()
+
+    parameters = torch.cat([b[None], w])
+    expected = torch.autograd.functional.hessian(loss, parameters).numpy()
+    p = torch.sigmoid(H @ w + b)
+    assert_close(bnp.layer_hessian(H.numpy(), (p * (1 - p)).numpy()), expected, 1e-12)
 
 
 @pytest.mark.row("P-10")
-@pytest.mark.parametrize("case", [*range(8), *REAL])
+@pytest.mark.parametrize("case", [*range(20), *REAL, (12, "tanh"), (8, "pixels")])
 def test_hessian_condition_number_is_bounded_by_factors(case):
     """With N < n the Hessian is singular, and κ counts the eigenvalues that are not zero."""
     rng = np.random.default_rng(case if isinstance(case, int) else 0)
@@ -48,6 +79,53 @@ def test_hessian_condition_number_is_bounded_by_factors(case):
     kappa = values[0] / values[values > values[0] * 1e-12][-1]
     bound = kappa**2 * curvatures.max() / curvatures.min()
     assert 1 < eigenvalues[-1] / eigenvalues[0] <= bound * (1 + 1e-6)
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("case", [*range(20), *REAL])
+def test_centering_strictly_helps_for_any_mean(case):
+    rng = np.random.default_rng(case if isinstance(case, int) else 0)
+    if isinstance(case, int):
+        H = rng.normal(size=(30, 4)) * np.exp(rng.normal(size=4, scale=2))
+        H += [1e-3, 1.0, 100.0][case % 3] * rng.normal(size=4) - H.mean(0)
+    else:
+        H = digit_activations(*case)
+    centered = H - H.mean(0)
+    versions = [bnp.extended_activations(one) for one in (H, centered, centered / H.std(0))]
+    assert abs(H.mean(0) @ np.linalg.svd(centered)[2][0]) > 1e-6  # what the theorem asks for
+    assert np.linalg.matrix_rank(versions[0]) == H.shape[1] + 1
+    plain, shifted, scaled = bnp.condition_numbers(H)
+    assert_close([plain, shifted, scaled], [*map(np.linalg.cond, versions)], 1e-8)
+    assert shifted < (1 if isinstance(case, int) else 0.9) * plain
+    assert shifted <= scaled * max(1, H.std(0).max()) / min(1, H.std(0).min())  # κ(D) at most
+
+
+@pytest.mark.row("P-12")
+@pytest.mark.parametrize("case", [0, 1, 2, 3, "pixels", "relu", "tanh"])
+def test_searched_diagonal_scalings_respect_the_bound(case):
+    rng = np.random.default_rng(5)
+    if isinstance(case, str):
+        H = digit_activations(200, case)[:, :5]
+    else:  # features that lean on each other, where D is not the best
+        mixing = np.exp(rng.normal(size=(case + 1, 4, 4)))[case]
+        H = rng.normal(size=(30, 4)) @ mixing
+    n = H.shape[1]
+    U, _ = bnp.preconditioner(H.mean(0), H.std(0))
+    centered = bnp.extended_activations(H) @ U
+
+    def logarithm(exponents):
+        return math.log(np.linalg.cond(centered * np.exp(exponents)))
+
+    ours = np.concatenate([[0.0], -np.log(H.std(0))])
+    starts = [ours, *rng.normal(size=(30, n + 1), scale=2)]
+    best = min(starts[1:], key=logarithm)
+    found = min(
+        minimize(logarithm, start, method="Nelder-Mead", options={"maxiter": 600}).fun
+        for start in (ours, best)
+    )
+    scaled = bnp.condition_numbers(H)[2]
+    assert math.exp(found) < scaled * (1 - 1e-3)  # the search does find better ones
+    assert scaled <= math.sqrt(n + 1) * math.exp(found)
 
 
 DRAWS = {
@@ -62,16 +140,17 @@ DRAWS = {
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 def test_expected_norm_is_bounded_for_any_width(draw):
     """C = 2 is what random matrices reach at n = N; 1 is what no matrix Ĝ falls below."""
-    rng, rows = np.random.default_rng(6), 32
-    for share in (1 / 8, 1 / 2, 1, 2, 8, 32):
-        features = int(share * rows)
-        q = math.sqrt(bnp.scale_dense(features, rows))
-        draws = (draw(rng, (rows, features)) for _ in range(3))
-        norms = [np.linalg.norm(bnp.normalized_activations(H), 2) for H in draws]
-        ratio = np.mean(norms) / q / math.sqrt(rows)
-        assert 1 - 1e-12 <= ratio < 2.05
-        if share == 32:  # without q the norm follows √n
-            assert ratio * q > 5
+    rng = np.random.default_rng(6)
+    for rows in (32, 64):
+        for share in (1 / 8, 1 / 2, 1, 2, 8, 32):
+            features = int(share * rows)
+            q = math.sqrt(bnp.scale_dense(features, rows))
+            draws = (draw(rng, (rows, features)) for _ in range(8))
+            norms = [np.linalg.norm(bnp.normalized_activations(H), 2) for H in draws]
+            ratio = np.mean(norms) / q / math.sqrt(rows)
+            assert 1 - 1e-12 <= ratio < 2.05
+            if share == 32:  # without q the norm follows √n
+                assert ratio * q > 5
 
 
 @pytest.mark.row("P-16")

@@ -151,6 +151,22 @@ def test_fit_hessian_and_descent_match_autograd(rng):
 
 
 @pytest.mark.row("P-06")
+def test_nearest_minimizer_distance_shrinks_at_kappa_rate(rng):
+    """Away from the flat directions the error falls at the rate (κ* − 1)/(κ* + 1)."""
+    W, v, x = rng.normal(size=(2, 2)), rng.normal(size=2), rng.normal(size=(60, 2))
+    H = conditioning.relu_hessian_at_a_fit(W, v, x)
+    kappa, eigenvalues = condition_number(H), np.linalg.eigvalsh(H)
+    assert kappa == pytest.approx(eigenvalues[-1] / eigenvalues[2], rel=1e-8)
+    fitted = np.append(W, v)
+    start, lr = fitted + 1e-5 * rng.normal(size=6), 2 / (eigenvalues[2] + eigenvalues[-1])
+    path = conditioning.relu_descent(W, v, x, start, lr, 300)
+    late, later = (conditioning.distance_to_scalings(W, v, path[k]) for k in (200, 300))
+    assert (later / late) ** 0.01 == pytest.approx((kappa - 1) / (kappa + 1), abs=1e-3)
+    # the fixed minimizer is not where it ends
+    assert np.linalg.norm(path[-1] - fitted) > 100 * later
+
+
+@pytest.mark.row("P-06")
 def test_distance_to_scalings_matches_numerical_search(rng):
     W, v = rng.normal(size=(2, 3)), rng.normal(size=2)
     point = np.append(W, v) + 0.05 * rng.normal(size=8)

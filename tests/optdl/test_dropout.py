@@ -33,21 +33,42 @@ def test_module_matches_numpy_layer(p, dtype):
 
 
 @pytest.mark.row("L2-17")
-@pytest.mark.parametrize("function", [drop.geometric_ensemble, drop.weight_scaling])
-def test_ensemble_predictions_do_not_overflow(function):
-    W, b, x = np.array([[1000.0], [0.0]]), np.zeros(2), np.ones(1)
-    assert_allclose(function(W, b, x, 0.5), [1.0, np.exp(-500)], rtol=1e-9)
-    assert_allclose(function(W, b, x, 1.0), [1.0, 0.0])
+@pytest.mark.parametrize("keep", [0.2, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize(("c", "n"), [(2, 1), (3, 4), (5, 7)])
+def test_geometric_ensemble_is_weight_scaling_without_overflow(c, n, keep, rng):
+    W, b, x = 2 * rng.normal(size=(c, n)), rng.normal(size=c), rng.normal(size=n)
+    ensemble, scaled = drop.geometric_ensemble, drop.weight_scaling
+    assert_allclose(ensemble(W, b, x, keep), scaled(W, b, x, keep), rtol=1e-10)
+    for function in (ensemble, scaled):  # at keep = ½ these scores differ by 500
+        large = function(np.array([[1000.0], [0.0]]), np.zeros(2), np.ones(1), 0.5)
+        assert_allclose(large, [1.0, np.exp(-500)], rtol=1e-9)
 
 
-@pytest.mark.row("L2-18")
-def test_losses_and_errors_match_torch(rng):
-    W, V, x = rng.normal(size=(9, 4)), rng.normal(size=(3, 9)), rng.normal(size=(2, 5, 4))
-    y = rng.integers(3, size=(2, 5))
-    scores, labels = torch.from_numpy(np.maximum(x @ W.T, 0) @ V.T), torch.from_numpy(y)
-    losses = [functional.cross_entropy(*each) for each in zip(scores, labels, strict=True)]
-    error = (scores[1].argmax(dim=1) != labels[1]).double().mean()
-    ours = drop.functions._losses(W, V, *map(Examples, x, y))
+@pytest.mark.row("L2-17", "L2-18")
+@pytest.mark.parametrize("p", [0.0, 0.3, 0.8])
+def test_training_and_losses_match_torch(p, rng):
+    W, V, x = rng.normal(size=(9, 4)), rng.normal(size=(3, 9)), rng.normal(size=(20, 5, 4))
+    y, masks = rng.integers(3, size=(20, 5)), drop.dropout_mask(rng.random((20, 5, 9)), p)
+    parts = [torch.tensor(part, requires_grad=True) for part in (W, V)]
+    optimizer = torch.optim.SGD(parts, lr=0.2)
+
+    def scores(inputs, mask):
+        hidden = torch.relu(torch.from_numpy(inputs) @ parts[0].T) * torch.from_numpy(mask)
+        return hidden @ parts[1].T
+
+    for inputs, labels, mask in zip(x, y, masks, strict=True):
+        optimizer.zero_grad()
+        functional.cross_entropy(scores(inputs, mask), torch.from_numpy(labels)).backward()
+        optimizer.step()
+    trained = drop.dropout_sgd(W, V, x, y, masks, 0.2)
+    for ours, theirs in zip(trained, parts, strict=True):
+        assert_allclose(ours, theirs.detach(), rtol=1e-9, atol=1e-12)
+    first, second = (scores(inputs, np.ones(9)).detach() for inputs in x[:2])
+    labels = torch.from_numpy(y)
+    losses = [functional.cross_entropy(first, labels[0])]
+    losses += [functional.cross_entropy(second, labels[1])]
+    error = (second.argmax(dim=1) != labels[1]).double().mean()
+    ours = drop.functions._losses(*trained, Examples(x[0], y[0]), Examples(x[1], y[1]))
     assert_allclose(ours, [*losses, error], rtol=1e-9)
 
 

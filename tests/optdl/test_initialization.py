@@ -136,6 +136,25 @@ def test_moments_of_unequal_layers_match_hand_calculation():
     assert_allclose(forward, halves, rtol=1e-10)
 
 
+@pytest.mark.row("L2-11")
+@pytest.mark.parametrize(
+    ("name", "draw", "gain"), [("relu", init.he_normal, 2.0), ("tanh", init.lecun_normal, 1.0)]
+)
+def test_moments_through_fifty_layers_match_prediction(name, draw, gain):
+    rng, width, depth = np.random.default_rng(5), 400, 50
+    weights, variances = [draw(width, width, rng) for _ in range(depth)], [gain / width] * depth
+    x, upstream = rng.normal(size=(200, width)), rng.normal(size=(200, width))
+    forward = init.measured_second_moments(x, weights, name)
+    backward = init.measured_backward_moments(x, upstream, weights, name)
+    widths = [width] * (depth + 1)
+    # each layer's random weights miss the prediction by a few √(5/n); that adds up as a walk
+    allowed = 4 * np.sqrt(5 / width * np.arange(depth + 1)) + 0.05
+    predicted = init.second_moments(1.0, widths[1:], variances, name)
+    assert np.all(np.abs(np.log(forward / predicted)) < allowed)
+    predicted = init.backward_second_moments(1.0, widths, variances, name)
+    assert np.all(np.abs(np.log(backward / predicted)) < allowed[::-1])
+
+
 @pytest.mark.row("L2-13")
 def test_lecture_inputs_are_ill_conditioned_as_predicted(rng):
     """x₁ ∈ [1000, 2000], x₂ ∈ [0.1, 0.2], even and independent: E x² = μ² + w²/12."""

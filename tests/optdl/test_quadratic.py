@@ -65,17 +65,22 @@ def test_closed_forms_match_torchs_gradient_descent(rng, share):
 
 
 @pytest.mark.row("F-26")
-def test_filter_and_contributions_follow_least_squares_fit(rng):
-    x, y, lr, w = rng.normal(size=(30, 6)), rng.normal(size=30), 0.1, np.zeros(6)
+def test_filter_contributions_and_risk_follow_least_squares_fit(rng):
+    x, y, lr, w = rng.normal(size=(30, 6)), rng.normal(size=30), 0.1, np.zeros((6, 31))
+    # the fit is linear in the labels: of column 0 it is w, of each other column a unit of noise
+    labels, sigma = np.column_stack([y, np.eye(30)]), 1.7
     fit = np.linalg.lstsq(x, y, rcond=None)[0]
     eigenvalues, U = np.linalg.eigh(x.T @ x / 30)
     learned = quadratic.spectral_filter(eigenvalues, lr, steps=40)
     terms = quadratic.loss_contributions(U.T @ fit, eigenvalues, lr, steps=40)
+    risks = quadratic.excess_risk(U.T @ fit, eigenvalues, lr, 40, sigma, 30)
     loss = lambda v: np.mean((x @ v - y) ** 2) / 2  # noqa: E731
-    for fractions, parts in zip(learned, terms, strict=True):
-        assert_allclose(U @ (fractions * (U.T @ fit)), w, atol=1e-12)
-        assert parts.sum() == pytest.approx(loss(w) - loss(fit), rel=1e-9)
-        w = w - lr * x.T @ (x @ w - y) / 30
+    for fractions, parts, risk in zip(learned, terms, risks, strict=True):
+        assert_allclose(U @ (fractions * (U.T @ fit)), w[:, 0], atol=1e-12)
+        assert parts.sum() == pytest.approx(loss(w[:, 0]) - loss(fit), rel=1e-9)
+        missing, noise = x @ (w[:, 0] - fit), sigma * x @ w[:, 1:]
+        assert risk == pytest.approx((missing @ missing + (noise**2).sum()) / 60, rel=1e-9)
+        w = w - lr * x.T @ (x @ w - labels) / 30
 
 
 @pytest.mark.row("L1-12", "L1-15")
